@@ -29,12 +29,13 @@ class Width(Enum):
     @property
     def code(self) -> str:
         """The code of this width in the format of a fixed record."""
-        return self.value[1]
+        return str(self.value[1])
 
     @property
-    def absent(self) -> float:
+    def absent(self) -> int | float:
         """The value that stands for "absent" in a fixed record."""
-        return self.value[2]
+        absent: int | float = self.value[2]
+        return absent
 
 
 @dataclass(frozen=True, slots=True)
