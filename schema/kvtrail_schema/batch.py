@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from kvtrail_schema.arrow_schema import EVENT_SCHEMA, EXTRA
+from kvtrail_schema.clock import Clocks
 from kvtrail_schema.enums import Stage
 from kvtrail_schema.errors import BodyInvalid, ChecksumMismatch, FrameTooLarge, NotABatch, VersionUnknown
 from kvtrail_schema.reasons import DropReason
@@ -49,14 +50,6 @@ class DropRange(msgspec.Struct, frozen=True):
     first_seq: int
     last_seq: int
     count: int
-
-
-class Clocks(msgspec.Struct, frozen=True):
-    """One reading of both clocks: joins hosts by wall time, measures nothing. The two readings lie `error_ns` apart at most."""
-
-    monotonic_ns: int
-    wall_ns: int
-    error_ns: int
 
 
 class BatchHeader(msgspec.Struct, frozen=True):
@@ -161,7 +154,7 @@ def _header(raw: memoryview, limits: Limits) -> BatchHeader:
         message = f"header of the frame is not one: {error}"
         raise BodyInvalid(message) from error
     if header.body_bytes > limits.body_bytes or header.count > limits.rows or len(header.engine) > limits.engine_bytes:
-        message = f"header says {header.count} rows in {header.body_bytes} bytes, over the limit of {limits.rows} in {limits.body_bytes}"
+        message = f"{header.count} rows in {header.body_bytes} bytes are over the limit of {limits.rows} in {limits.body_bytes}"
         raise FrameTooLarge(message)
     problem = _contradiction(header)
     if problem:
