@@ -1,0 +1,86 @@
+"""What can go wrong in the collector, each with what, where and what to do.
+
+```
+CollectorError
+├── SettingsInvalid      a setting that cannot be used; raised while settings are read
+├── BindRefused          an address that would be open to strangers; raised before anything listens
+├── BatchInvalid         a batch that cannot be stored; the sender's fault, carried to quarantine (4xx)
+│   └── BodyTooLarge     its bytes are over the bound; nothing beyond the bound was read
+├── StoreError           the store could not do it
+│   ├── StoreUnavailable the file cannot be opened: it is missing, not ours, or another process holds it
+│   ├── StoreNewer       the file was written by a newer kvtrail than this one
+│   ├── StoreFull        the writer's queue is full: protocol, not failure; come again
+│   ├── StoreClosed      the writer has ended
+│   ├── StoreBroken      a statement failed; nothing of its transaction was kept
+│   └── StoreUnusable    the database gave up; the process has to start again
+└── NotFound             a question about something that is not stored
+```
+"""
+
+from typing import Final
+
+import msgspec
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """An error for people: what went wrong, where, and what to do about it."""
+
+    what: str
+    where: str
+    do: str
+
+
+class CollectorError(Exception):
+    """The root of everything that this package raises on purpose."""
+
+    def __init__(self, what: str, *, where: str, do: str) -> None:
+        self.trouble: Final = Trouble(what=what, where=where, do=do)
+        super().__init__(f"{where}: {what}; {do}")
+
+
+class SettingsInvalid(CollectorError):
+    """A setting cannot be used. Raised while settings are read, before anything starts."""
+
+
+class BindRefused(CollectorError):
+    """The address would be open to strangers. Raised before anything listens."""
+
+
+class BatchInvalid(CollectorError):
+    """A batch cannot be stored, and never will be. Raised by the steps before the store; the caller quarantines it."""
+
+
+class BodyTooLarge(BatchInvalid):
+    """A body has more bytes than the bound. What lies beyond the bound was not read."""
+
+
+class StoreError(CollectorError):
+    """The store could not do what it was asked."""
+
+
+class StoreUnavailable(StoreError):
+    """The file cannot be opened: it is no kvtrail store, or another process holds it."""
+
+
+class StoreNewer(StoreError):
+    """The file was written by a newer kvtrail; nothing in it was touched."""
+
+
+class StoreFull(StoreError):
+    """The writer's queue is full. Protocol, not failure: the caller waits and comes again."""
+
+
+class StoreClosed(StoreError):
+    """The writer has ended; nothing more can be stored through it."""
+
+
+class StoreBroken(StoreError):
+    """A statement failed. Nothing of its transaction was kept."""
+
+
+class StoreUnusable(StoreError):
+    """The database itself gave up. What was acknowledged is safe; the process has to start again."""
+
+
+class NotFound(CollectorError):
+    """A question about something that is not stored."""

@@ -1,0 +1,7 @@
+"""Where events are kept: one DuckDB file, one writer, and the books that make storing exactly once."""
+
+from kvtrail_collector.store.account import Account, Incoming, Receipt
+from kvtrail_collector.store.quarantine import Quarantined
+from kvtrail_collector.store.store import MEMORY, Store
+
+__all__ = ["MEMORY", "Account", "Incoming", "Quarantined", "Receipt", "Store"]

@@ -1,0 +1,117 @@
+"""The bounded queue before the writer: many threads put, one thread takes all that is there."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import duckdb
+
+from kvtrail_collector.errors import StoreClosed, StoreFull
+from kvtrail_collector.store.account import Incoming, Receipt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delivery:
+    """A batch on its way into the store; `done` gets its receipt after the commit."""
+
+    incoming: Incoming
+    done: Future[Receipt] = field(default_factory=Future)
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that waits with it."""
+        return int(self.incoming.batch.table.nbytes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Errand:
+    """Something else that only the writer's connection may do, in a transaction of its own."""
+
+    action: Callable[[duckdb.DuckDBPyConnection], None]
+    done: Future[None] = field(default_factory=Future)
+    size_bytes: int = 0
+
+
+Task = Delivery | Errand
+
+
+class InboxStatistics(NamedTuple):
+    """How full the queue is."""
+
+    waiting: int
+    """Tasks that the writer has not taken yet."""
+    capacity: int
+    """Tasks that fit."""
+    waiting_bytes: int
+    """Memory of the tasks that wait."""
+    capacity_bytes: int
+    """Memory that may wait."""
+    refused: int
+    """Tasks refused since the start, because the queue was full."""
+
+
+class Inbox:
+    """Bounded by number and by memory. `put_nowait` refuses, it never waits; one task is accepted whatever its size."""
+
+    def __init__(self, *, capacity: int, capacity_bytes: int) -> None:
+        self._capacity = capacity
+        self._capacity_bytes = capacity_bytes
+        self._changed = threading.Condition()
+        self._tasks: deque[Task] = deque()  # guarded by _changed
+        self._waiting_bytes = 0  # guarded by _changed
+        self._refused = 0  # guarded by _changed
+        self._closed = False  # guarded by _changed
+
+    def put_nowait(self, task: Task) -> None:
+        """Hand a task to the writer. Any thread; never blocks.
+
+        Raises:
+            StoreFull: too much waits already; come again.
+            StoreClosed: the writer takes no more.
+        """
+        with self._changed:
+            if self._closed:
+                raise StoreClosed("the store is closing", where="store", do="send again when the collector is back")
+            if not self._has_room(task):
+                self._refused += 1
+                raise StoreFull("the write queue is full", where="store", do="wait and send again; nothing was stored")
+            self._tasks.append(task)
+            self._waiting_bytes += task.size_bytes
+            self._changed.notify()
+
+    def take(self) -> list[Task]:
+        """Everything that waits, in order; blocks until there is something. Empty once closed and drained."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._tasks or self._closed)
+            tasks = list(self._tasks)
+            self._tasks.clear()
+            self._waiting_bytes = 0
+            return tasks
+
+    def close(self) -> None:
+        """Accept nothing more; what waits will still be taken."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def statistics(self) -> InboxStatistics:
+        """How full it is now. Any thread."""
+        with self._changed:
+            return InboxStatistics(
+                waiting=len(self._tasks),
+                capacity=self._capacity,
+                waiting_bytes=self._waiting_bytes,
+                capacity_bytes=self._capacity_bytes,
+                refused=self._refused,
+            )
+
+    def _has_room(self, task: Task) -> bool:
+        """Whether a task fits. Called with _changed held."""
+        if not self._tasks:
+            return True
+        return len(self._tasks) < self._capacity and self._waiting_bytes + task.size_bytes <= self._capacity_bytes

@@ -1,0 +1,165 @@
+"""The store: one DuckDB file, one writer thread, as many readers as ask."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import duckdb
+from kvtrail_schema.identity import Stream
+
+from kvtrail_collector.projections import PROJECTIONS, Projection
+from kvtrail_collector.store.account import Account, Incoming, Receipt
+from kvtrail_collector.store.books import load_accounts
+from kvtrail_collector.store.foreign import map_duckdb_errors
+from kvtrail_collector.store.inbox import Inbox
+from kvtrail_collector.store.migrate import migrate
+from kvtrail_collector.store.quarantine import Quarantined
+from kvtrail_collector.store.writer import Writer, WriterStatistics
+
+MEMORY: Final = ":memory:"
+"""The path of a store that lives as long as its process."""
+
+_CHECKPOINT: Final = "96MB"
+"""Larger ones stall commits for a second and more."""
+
+
+class Store:
+    """Owns the file from `open` to `close`; no other process can open it meanwhile, not even to read."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, writer: Writer, projections: Sequence[Projection], where: str
+    ) -> None:
+        self._projections = projections
+        self._where = where
+        self._writer = writer
+        self._lock = threading.Lock()
+        self._connection = connection  # guarded by _lock; makes cursors, runs nothing itself
+
+    @classmethod
+    def open(
+        cls,
+        path: str,
+        *,
+        queue_batches: int = 256,
+        queue_bytes: int = 256 << 20,
+        memory_limit: str | None = None,
+        projections: Sequence[Projection] = PROJECTIONS,
+    ) -> Self:
+        """Open or make a store, bring its tables to this version, and start its writer. Blocks for as long as that takes.
+
+        Args:
+            path: the DuckDB file, or `MEMORY`. A new file is readable by its owner alone.
+            queue_batches: how many batches may wait for the writer.
+            queue_bytes: how much memory may wait with them.
+            memory_limit: the most memory that DuckDB takes, as `2GB`; absent, 80 % of the machine's.
+            projections: what is computed in the same transaction.
+
+        Raises:
+            StoreUnavailable: not a store, not ours, or another process holds it.
+            StoreNewer: a newer kvtrail wrote it.
+        """
+        with map_duckdb_errors(path):
+            connection = _connect(path, memory_limit)
+            try:
+                migrate(connection, where=path)
+                accounts = load_accounts(connection)
+                _harden(connection)
+                inbox = Inbox(capacity=queue_batches, capacity_bytes=queue_bytes)
+                writer = Writer(connection.cursor(), accounts, projections, inbox, where=path)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(connection, writer, projections, path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def where(self) -> str:
+        """The path of the file."""
+        return self._where
+
+    @property
+    def version(self) -> int:
+        """A number that changes whenever stored data does. Any thread."""
+        return self._writer.version
+
+    def submit(self, incoming: Incoming) -> Future[Receipt]:
+        """Queue a batch. Any thread; never blocks. The future is done after the commit: the rows are on disk by then.
+
+        Raises:
+            StoreFull: come again.
+            StoreClosed: the store has been closed.
+        """
+        return self._writer.submit(incoming)
+
+    def quarantine(self, item: Quarantined) -> Future[None]:
+        """Queue a batch that could not be read. As `submit`."""
+        return self._writer.errand(item.keep)
+
+    def rebuild(self) -> Future[None]:
+        """Compute all projections again from events, in one transaction. As `submit`; takes seconds a million events."""
+        return self._writer.errand(self._rebuild)
+
+    def accounts(self) -> dict[Stream, Account]:
+        """The books of all streams, as the last commit left them. Any thread; cheap."""
+        return self._writer.accounts()
+
+    def statistics(self) -> WriterStatistics:
+        """What the writer did and what waits for it. Any thread; cheap."""
+        return self._writer.statistics()
+
+    @contextmanager
+    def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor of the caller's own, that sees what is committed. Any thread but an event loop's; costs about 0.1 ms.
+
+        Raises:
+            StoreError: in the caller's block, for any error of DuckDB's.
+        """
+        with map_duckdb_errors(self._where):
+            with self._lock:
+                cursor = self._connection.cursor()
+            try:
+                yield cursor
+            finally:
+                cursor.close()
+
+    def close(self) -> None:
+        """Write what waits, then close the file. Blocks; safe to call twice."""
+        self._writer.close()
+        with self._lock:
+            self._connection.close()
+
+    def _rebuild(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Runs on the writer's thread, in a transaction."""
+        for projection in self._projections:
+            connection.execute(projection.clear())
+            connection.execute(projection.merge_from("events"))
+
+
+def _connect(path: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
+    """The one connection to the file, which only its owner may read."""
+    config: dict[str, str | bool | int | float | list[str]] = {"checkpoint_threshold": _CHECKPOINT}
+    if memory_limit is not None:
+        config["memory_limit"] = memory_limit
+    if path != MEMORY:
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    connection = duckdb.connect(path, config=config)
+    if path != MEMORY:
+        Path(path).chmod(0o600)
+    return connection
+
+
+def _harden(connection: duckdb.DuckDBPyConnection) -> None:
+    """No SQL may reach other files or the network from here, or change this."""
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")

@@ -1,0 +1,220 @@
+"""The thread `kvtrail-store-writer`: the only one that writes to the database.
+
+It takes all that waits, writes it in one transaction, and acknowledges after the commit. While one commit runs the next
+group gathers; so an idle store answers at once and a busy one commits in bulk.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from itertools import groupby
+from typing import Final, NamedTuple
+
+import duckdb
+from kvtrail_schema.identity import Stream
+
+from kvtrail_collector.errors import BatchInvalid, CollectorError, StoreBroken, StoreUnusable
+from kvtrail_collector.projections import Projection
+from kvtrail_collector.store.account import Account, Incoming, Receipt
+from kvtrail_collector.store.commit import commit, transaction
+from kvtrail_collector.store.foreign import map_duckdb_errors
+from kvtrail_collector.store.inbox import Delivery, Errand, Inbox, InboxStatistics, Task
+from kvtrail_collector.store.plan import make_plan
+
+GROUP_ROWS: Final = 4 * 122_880
+"""The most rows of one transaction: four row groups of DuckDB, so that a commit never stalls for long."""
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class WriterStatistics(NamedTuple):
+    """What the writer has done since the start, and what waits for it."""
+
+    inbox: InboxStatistics
+    commits: int
+    """Transactions committed with batches in them."""
+    stored: int
+    """Rows stored."""
+    duplicate: int
+    """Rows that were there already and were left out."""
+    failed: int
+    """Batches that could not be committed."""
+    alive: bool
+    """Whether the thread runs and the database is usable."""
+
+
+class Writer:
+    """Owns the write connection from its start to `close`. `version` grows by one with each commit."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        accounts: dict[Stream, Account],
+        projections: Sequence[Projection],
+        inbox: Inbox,
+        *,
+        where: str,
+    ) -> None:
+        self._connection = connection  # used by the writer's thread alone
+        self._projections = projections
+        self._inbox = inbox
+        self._where = where
+        self._lock = threading.Lock()
+        self._accounts = accounts  # guarded by _lock; replaced, never changed in place
+        self._commits = self._stored = self._duplicate = self._failed = self._version = 0  # guarded by _lock
+        self._usable = True  # guarded by _lock
+        self._thread = threading.Thread(target=self._run, name="kvtrail-store-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, incoming: Incoming) -> Future[Receipt]:
+        """Queue a batch. Any thread; never blocks. The future is done after the commit.
+
+        Raises:
+            StoreFull: come again.
+            StoreClosed: the writer has ended.
+        """
+        delivery = Delivery(incoming)
+        self._inbox.put_nowait(delivery)
+        return delivery.done
+
+    def errand(self, action: Callable[[duckdb.DuckDBPyConnection], None]) -> Future[None]:
+        """Queue something else for the write connection, in a transaction of its own. As `submit`."""
+        errand = Errand(action)
+        self._inbox.put_nowait(errand)
+        return errand.done
+
+    def accounts(self) -> dict[Stream, Account]:
+        """The books as the last commit left them. Any thread."""
+        with self._lock:
+            return self._accounts
+
+    @property
+    def version(self) -> int:
+        """A number that changes whenever stored data does. Any thread."""
+        with self._lock:
+            return self._version
+
+    def statistics(self) -> WriterStatistics:
+        """What was done and what waits. Any thread."""
+        with self._lock:
+            return WriterStatistics(
+                inbox=self._inbox.statistics(),
+                commits=self._commits,
+                stored=self._stored,
+                duplicate=self._duplicate,
+                failed=self._failed,
+                alive=self._usable and self._thread.is_alive(),
+            )
+
+    def close(self) -> None:
+        """Write what waits, then end the thread. Blocks until it has ended; safe to call twice."""
+        self._inbox.close()
+        self._thread.join()
+
+    def _run(self) -> None:
+        """The life of the thread."""
+        while tasks := self._inbox.take():
+            for group in _groups(tasks):
+                if isinstance(group, Errand):
+                    self._do_errand(group)
+                else:
+                    self._store(group)
+
+    def _store(self, group: list[Delivery]) -> None:
+        """Commit a group; if it cannot be committed as one, each batch alone, so that one bad batch harms no other."""
+        group = [delivery for delivery in group if delivery.done.set_running_or_notify_cancel()]
+        if not group:
+            return
+        try:
+            receipts = self._commit([delivery.incoming for delivery in group])
+        except Exception as error:  # noqa: BLE001  # whatever it is, the senders must be told and the thread must live
+            self._after_failure(group, error)
+        else:
+            for delivery, receipt in zip(group, receipts, strict=True):
+                delivery.done.set_result(receipt)
+
+    def _after_failure(self, group: list[Delivery], error: Exception) -> None:
+        """Try the batches one by one, or tell the only sender."""
+        if len(group) == 1 or isinstance(error, StoreUnusable):
+            self._tell_failure(group, error)
+            return
+        for delivery in group:
+            try:
+                (receipt,) = self._commit([delivery.incoming])
+            except Exception as own:  # noqa: BLE001  # as in _store
+                self._tell_failure([delivery], own)
+            else:
+                delivery.done.set_result(receipt)
+
+    def _tell_failure(self, group: list[Delivery], error: Exception) -> None:
+        """Count and pass on a failure."""
+        with self._lock:
+            self._failed += len(group)
+            self._usable = self._usable and not isinstance(error, StoreUnusable)
+        _LOG.error("a commit of %d batches failed: %s", len(group), error)
+        for delivery in group:
+            delivery.done.set_exception(_blame(error, delivery))
+
+    def _commit(self, group: list[Incoming]) -> Sequence[Receipt]:
+        """One transaction, then the books in memory."""
+        accounts = self.accounts()
+        plan = make_plan(accounts, group)
+        commit(self._connection, plan, self._projections, where=self._where)
+        with self._lock:
+            self._accounts = {**accounts, **plan.after}
+            self._commits += 1
+            self._version += 1
+            self._stored += sum(receipt.stored for receipt in plan.receipts)
+            self._duplicate += sum(receipt.duplicate for receipt in plan.receipts)
+        return plan.receipts
+
+    def _do_errand(self, errand: Errand) -> None:
+        """Run an errand in its transaction."""
+        if not errand.done.set_running_or_notify_cancel():
+            return
+        try:
+            with map_duckdb_errors(self._where), transaction(self._connection):
+                errand.action(self._connection)
+        except Exception as error:  # noqa: BLE001  # as in _store
+            errand.done.set_exception(error)
+        else:
+            with self._lock:
+                self._version += 1
+            errand.done.set_result(None)
+
+
+def _groups(tasks: list[Task]) -> Iterator[Errand | list[Delivery]]:
+    """Tasks in order: neighbouring batches together up to a bound, errands alone."""
+    for is_errand, run in groupby(tasks, key=lambda task: isinstance(task, Errand)):
+        if is_errand:
+            yield from (task for task in run if isinstance(task, Errand))
+        else:
+            yield from _bounded([task for task in run if isinstance(task, Delivery)])
+
+
+def _bounded(deliveries: list[Delivery]) -> Iterator[list[Delivery]]:
+    """Deliveries in groups of at most `GROUP_ROWS` rows, one at least."""
+    group: list[Delivery] = []
+    rows = 0
+    for delivery in deliveries:
+        size = delivery.incoming.batch.table.num_rows
+        if group and rows + size > GROUP_ROWS:
+            yield group
+            group, rows = [], 0
+        group.append(delivery)
+        rows += size
+    if group:
+        yield group
+
+
+def _blame(error: Exception, delivery: Delivery) -> CollectorError:
+    """The error for a sender: a value that no column can hold is the batch's own fault, all else is the store's."""
+    engine = delivery.incoming.batch.header.engine
+    if isinstance(error, StoreBroken) and isinstance(error.__cause__, duckdb.DataError):
+        return BatchInvalid(error.trouble.what, where=f"batch of {engine}", do="mend the sender; the batch is in quarantine")
+    if isinstance(error, CollectorError):
+        return error
+    return StoreBroken(repr(error), where=f"batch of {engine}", do="report it with this text; nothing of it was kept")
