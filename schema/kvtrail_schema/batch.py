@@ -4,16 +4,16 @@
 "KVTR" | version u16 | header length u32 | CRC-32 of header and body u32 | header (JSON) | body
 ```
 
-The body is one Arrow IPC stream of one record batch, zstd-compressed as a whole, so that its size after decompression
+The body (`arrow_body.py`) is one Arrow IPC stream, zstd-compressed as a whole, so that its size after decompression
 stands in the header and is checked before anything is decompressed. `t_ns` travels as differences; columns in which
 every value is null do not travel. A frame is complete in itself: it can be stored, replayed and merged in any order.
 """
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -21,10 +21,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from kvtrail_schema.arrow_body import read_body, write_body
 from kvtrail_schema.arrow_schema import EVENT_SCHEMA, EXTRA
 from kvtrail_schema.clock import Clocks
 from kvtrail_schema.enums import Stage
 from kvtrail_schema.errors import BodyInvalid, ChecksumMismatch, FrameTooLarge, NotABatch, VersionUnknown
+from kvtrail_schema.identity import LARGEST_ID
 from kvtrail_schema.reasons import DropReason
 
 VERSION: Final = 1
@@ -32,6 +34,7 @@ MAGIC: Final = b"KVTR"
 CONTENT_TYPE: Final = "application/vnd.kvtrail.batch"
 _PREFIX: Final = struct.Struct("<4sHII")
 _ZSTD_LEVEL: Final = 1
+_LARGEST_RANK: Final = 2**16 - 1
 
 
 class StreamState(IntEnum):
@@ -94,24 +97,11 @@ DEFAULT_LIMITS: Final = Limits()
 
 def encode_batch(header: BatchHeader, table: pa.Table) -> bytes:
     """A batch as one frame. Runs in the shipper; about 0.2 µs an event at 4,096 events a batch."""
-    body = _ipc_bytes(table) if table.num_rows else b""
+    body = write_body(table) if table.num_rows else b""
     head = msgspec.json.encode(msgspec.structs.replace(header, version=VERSION, count=table.num_rows, body_bytes=len(body)))
     packed = pa.Codec("zstd", compression_level=_ZSTD_LEVEL).compress(body, asbytes=True) if body else b""
     checksum = zlib.crc32(packed, zlib.crc32(head))
     return b"".join((_PREFIX.pack(MAGIC, VERSION, len(head), checksum), head, packed))
-
-
-def _ipc_bytes(table: pa.Table) -> bytes:
-    """The columns that hold anything, as one Arrow stream with one record batch."""
-    used = [name for name in table.column_names if table[name].null_count < table.num_rows]
-    plain = table.select(used).combine_chunks()
-    times = plain["t_ns"].to_numpy()
-    differences = pa.array(np.diff(times, prepend=np.int64(0)), type=pa.int64())
-    plain = plain.set_column(used.index("t_ns"), "t_ns", differences)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, plain.schema) as writer:
-        writer.write_table(plain)
-    return sink.getvalue().to_pybytes()
 
 
 def peek_header(frame: bytes | memoryview, *, limits: Limits = DEFAULT_LIMITS) -> BatchHeader:
@@ -150,11 +140,14 @@ def _header(raw: memoryview, limits: Limits) -> BatchHeader:
     """The header, decoded and checked against its bounds and itself."""
     try:
         header = msgspec.json.decode(raw, type=BatchHeader)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         message = f"header of the frame is not one: {error}"
         raise BodyInvalid(message) from error
-    if header.body_bytes > limits.body_bytes or header.count > limits.rows or len(header.engine) > limits.engine_bytes:
+    if header.body_bytes > limits.body_bytes or header.count > limits.rows:
         message = f"{header.count} rows in {header.body_bytes} bytes are over the limit of {limits.rows} in {limits.body_bytes}"
+        raise FrameTooLarge(message)
+    if len(header.engine.encode()) > limits.engine_bytes:
+        message = f"engine name of {len(header.engine.encode())} bytes is over the limit of {limits.engine_bytes}"
         raise FrameTooLarge(message)
     problem = _contradiction(header)
     if problem:
@@ -165,17 +158,27 @@ def _header(raw: memoryview, limits: Limits) -> BatchHeader:
 
 def _contradiction(header: BatchHeader) -> str:
     """What in a header cannot be, or an empty text."""
-    if min(header.count, header.body_bytes, header.first_seq, header.last_seq, header.produced, header.epoch, header.rank) < 0:
-        return "a negative number"
-    if not header.engine:
-        return "no engine name"
+    if any(not low <= number <= high for number, low, high in _numbers_of(header)):
+        return "a number that does not fit its field"
+    if header.version != VERSION or not header.engine:
+        return f"version {header.version} of engine {header.engine!r} inside a frame of version {VERSION}"
     if header.count and not 1 <= header.first_seq <= header.last_seq:
         return f"seqs run from {header.first_seq} to {header.last_seq}"
     if header.count > header.last_seq - header.first_seq + 1:
         return f"{header.count} rows do not fit into seqs {header.first_seq} to {header.last_seq}"
-    if any(not 1 <= drop.first_seq <= drop.last_seq or drop.count < 0 for drop in header.drops):
+    if any(not 1 <= drop.first_seq <= drop.last_seq for drop in header.drops):
         return "a drop range that ends before it begins"
     return ""
+
+
+def _numbers_of(header: BatchHeader) -> Iterator[tuple[int, int, int]]:
+    """Every number in a header, with the smallest and the largest that its field may hold."""
+    drops = [number for drop in header.drops for number in (drop.first_seq, drop.last_seq, drop.count)]
+    unsigned = (header.epoch, header.first_seq, header.last_seq, header.produced, header.count, header.body_bytes, *drops)
+    yield from ((number, 0, LARGEST_ID) for number in unsigned)
+    yield (header.rank, 0, _LARGEST_RANK)
+    signed = (header.clocks.monotonic_ns, header.clocks.wall_ns, header.clocks.error_ns)
+    yield from ((number, -(2**63), 2**63 - 1) for number in signed)
 
 
 def decode_batch(frame: bytes | memoryview, *, limits: Limits = DEFAULT_LIMITS) -> DecodedBatch:
@@ -187,15 +190,18 @@ def decode_batch(frame: bytes | memoryview, *, limits: Limits = DEFAULT_LIMITS) 
         CodecError: the frame cannot be read; the subclass says in which way. Nothing of it may be stored as events.
     """
     header, packed = _split(memoryview(frame), limits)
+    if header.count == 0 and packed.nbytes:
+        message = f"header of the frame says no rows, and {packed.nbytes} bytes follow it"
+        raise BodyInvalid(message)
     if header.count == 0:
         return DecodedBatch(header, EVENT_SCHEMA.append(pa.field(EXTRA, pa.utf8())).empty_table())
     try:
-        table = pa.ipc.open_stream(_decompress(packed, header)).read_all()
-        table.validate(full=True)
-        return DecodedBatch(header, _pinned(table, header))
-    except (pa.ArrowException, ValueError, TypeError, OverflowError, KeyError, OSError) as error:
+        table = read_body(_decompress(packed, header), header.count, limits.body_bytes)
+        _check_seqs(table, header)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError, KeyError, OSError, StopIteration, struct.error) as error:
         message = f"body of the frame is not a batch of events: {error}"
         raise BodyInvalid(message) from error
+    return DecodedBatch(header, table)
 
 
 def _decompress(packed: memoryview, header: BatchHeader) -> pa.Buffer:
@@ -203,42 +209,10 @@ def _decompress(packed: memoryview, header: BatchHeader) -> pa.Buffer:
     return pa.Codec("zstd").decompress(pa.py_buffer(packed), decompressed_size=header.body_bytes)
 
 
-def _pinned(table: pa.Table, header: BatchHeader) -> pa.Table:
-    """The table with every pinned column, times summed up again, and unknown columns folded into `extra`."""
-    if table.num_rows != header.count:
-        message = f"{table.num_rows} rows where the header says {header.count}"
-        raise ValueError(message)
-    times = np.cumsum(table["t_ns"].combine_chunks().to_numpy(), dtype=np.int64)
-    columns = [
-        pa.chunked_array([pa.array(times)])
-        if field.name == "t_ns"
-        else table[field.name].cast(field.type)
-        if field.name in table.column_names
-        else pa.chunked_array([pa.nulls(table.num_rows, field.type)])
-        for field in EVENT_SCHEMA
-    ]
-    _check_seqs(columns[0].combine_chunks().to_numpy(zero_copy_only=False), header)
-    if columns[EVENT_SCHEMA.names.index("kind")].null_count:
-        message = "rows without a kind"
-        raise ValueError(message)
-    schema = EVENT_SCHEMA.append(pa.field(EXTRA, pa.utf8()))
-    return pa.Table.from_arrays([*columns, _extra(table)], schema=schema)
-
-
-def _check_seqs(numbers: np.ndarray[tuple[int], np.dtype[np.uint64]], header: BatchHeader) -> None:
+def _check_seqs(table: pa.Table, header: BatchHeader) -> None:
     """Seqs must ascend from the header's first to its last, or the books could not be balanced."""
+    numbers = table["seq"].combine_chunks().to_numpy(zero_copy_only=False)
     ascending = bool(np.all(numbers[1:] > numbers[:-1]))
-    if numbers.dtype != np.uint64 or not ascending or numbers[0] != header.first_seq or numbers[-1] != header.last_seq:
+    if table["seq"].null_count or not ascending or numbers[0] != header.first_seq or numbers[-1] != header.last_seq:
         message = f"seqs do not ascend from {header.first_seq} to {header.last_seq}"
         raise ValueError(message)
-
-
-def _extra(table: pa.Table) -> pa.ChunkedArray[pa.StringScalar]:
-    """Unknown columns as one JSON text a row; null where a row has none."""
-    strange = [name for name in table.column_names if name not in EVENT_SCHEMA.names]
-    if not strange:
-        return pa.chunked_array([pa.nulls(table.num_rows, pa.utf8())])
-    rows = table.select(strange).to_pylist()
-    kept = [{name: value for name, value in row.items() if value is not None} for row in rows]
-    texts = [json.dumps(values, default=str, sort_keys=True) if values else None for values in kept]
-    return pa.chunked_array([pa.array(texts, type=pa.utf8())])
