@@ -19,24 +19,16 @@ from kvtrail_collector.store.plan import Plan
 
 _I32, _I64, _U8, _U16, _U64 = pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint64()
 
-_STREAMS: Final = pa.schema(
-    [pa.field("stream_id", _I32), pa.field("engine", pa.utf8()), pa.field("epoch", _U64), pa.field("rank", _U16)]
-)
-_RANGES: Final = pa.schema([("stream_id", _I32), ("first_seq", _U64), ("last_seq", _U64)])
-_DROPS: Final = pa.schema(
-    [("stream_id", _I32), ("stage", _U8), ("reason", _U8), ("first_seq", _U64), ("last_seq", _U64), ("count", _U64)]
-)
-_MARKS: Final = pa.schema(
-    [
-        ("stream_id", _I32),
-        ("produced", _U64),
-        ("state", _U8),
-        ("heard_wall_ns", _I64),
-        ("monotonic_ns", _I64),
-        ("wall_ns", _I64),
-        ("error_ns", _I64),
-    ]
-)
+
+def _schema(**types: pa.DataType) -> pa.Schema:
+    """Columns of one stream's books, each with its pinned type."""
+    return pa.schema([pa.field("stream_id", _I32), *(pa.field(name, kind) for name, kind in types.items())])
+
+
+_STREAMS: Final = _schema(engine=pa.utf8(), epoch=_U64, rank=_U16)
+_RANGES: Final = _schema(first_seq=_U64, last_seq=_U64)
+_DROPS: Final = _schema(stage=_U8, reason=_U8, first_seq=_U64, last_seq=_U64, count=_U64)
+_MARKS: Final = _schema(produced=_U64, state=_U8, heard_wall_ns=_I64, monotonic_ns=_I64, wall_ns=_I64, error_ns=_I64)
 
 _ADD_EVENTS: Final = f"INSERT INTO events BY NAME SELECT * FROM {INCOMING}"  # noqa: S608  # a constant of ours
 _ADD_STREAMS: Final = "INSERT INTO streams BY NAME SELECT * FROM streams_in"

@@ -1,0 +1,112 @@
+"""The balance of every stream: produced = stored + dropped + in flight, and what is left is an alarm (EVENTS §4).
+
+Pure computation over the books; runs anywhere, in time linear in the number of holes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+from kvtrail_schema.batch import DropRange
+
+from kvtrail_collector.store.account import Account
+from kvtrail_collector.store.drops import is_exact
+from kvtrail_collector.store.ranges import RangeSet, SeqRange, holes
+
+FRESH_NS: Final = 5_000_000_000
+"""How long after the last word from a stream its tail may still be on the way."""
+
+
+class DropCount(msgspec.Struct, frozen=True):
+    """How many seqs a stage dropped for a reason."""
+
+    stage: str
+    reason: str
+    count: int
+
+
+class StreamLoss(msgspec.Struct, frozen=True):
+    """The balance of one stream. `gaps` are the seqs that nobody explains; `unaccounted` is their number."""
+
+    engine: str
+    epoch: int
+    rank: int
+    produced: int
+    stored: int
+    dropped: tuple[DropCount, ...]
+    in_flight: int
+    unaccounted: int
+    gaps: tuple[tuple[int, int], ...]
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """The balance of all streams; `balanced` only if no stream has a seq that is unaccounted for."""
+
+    streams: tuple[StreamLoss, ...]
+    balanced: bool
+    device: str | None = None
+    schema: int = 1
+
+
+class _Explained(NamedTuple):
+    """Holes that declarations cover, counted, and the holes that are left."""
+
+    dropped: tuple[DropCount, ...]
+    left: RangeSet
+
+
+def loss_of(accounts: Iterable[Account], now_wall_ns: int, device: str | None = None) -> Loss:
+    """The balance now, in the order of the streams' names."""
+    ordered = sorted(accounts, key=lambda account: account.stream)
+    streams = tuple(_stream_loss(account, now_wall_ns) for account in ordered)
+    return Loss(streams=streams, balanced=all(stream.unaccounted == 0 for stream in streams), device=device)
+
+
+def _stream_loss(account: Account, now_wall_ns: int) -> StreamLoss:
+    """The balance of one stream."""
+    declared = max((drop.last_seq for drop in account.drops), default=0)
+    known = max(account.stored.highest, declared)
+    produced = max(account.marks.produced, known)
+    dropped, left = _explain(holes(account.stored, produced), account.drops)
+    tail = RangeSet()
+    if abs(now_wall_ns - account.marks.heard_wall_ns) < FRESH_NS:
+        tail = left.subtract(RangeSet((SeqRange(1, known),) if known else ()))
+    gaps = left.subtract(tail)
+    return StreamLoss(
+        engine=account.stream.engine,
+        epoch=account.stream.epoch,
+        rank=account.stream.rank,
+        produced=produced,
+        stored=account.stored.size,
+        dropped=dropped,
+        in_flight=tail.size,
+        unaccounted=gaps.size,
+        gaps=tuple((first, last) for first, last in gaps),
+    )
+
+
+def _explain(missing: RangeSet, drops: Iterable[DropRange]) -> _Explained:
+    """Count each hole once, exact declarations before sparse ones. A seq that is stored after all is no hole, so no drop."""
+    counts: dict[tuple[str, str], int] = {}
+    left = missing
+    for drop in sorted(drops, key=lambda one: not is_exact(one)):
+        covered = left.intersect(RangeSet((SeqRange(drop.first_seq, drop.last_seq),)))
+        explained = covered if is_exact(drop) else _first(covered, drop.count)
+        left = left.subtract(explained)
+        key = (drop.stage.name.lower(), drop.reason.name.lower())
+        counts[key] = counts.get(key, 0) + explained.size
+    dropped = tuple(DropCount(stage, reason, count) for (stage, reason), count in counts.items() if count)
+    return _Explained(dropped, left)
+
+
+def _first(numbers: RangeSet, count: int) -> RangeSet:
+    """The `count` smallest numbers: a sparse declaration says how many of its span were dropped, not which."""
+    taken: list[SeqRange] = []
+    for first, last in numbers:
+        if count <= 0:
+            break
+        taken.append(SeqRange(first, min(last, first + count - 1)))
+        count -= last - first + 1
+    return RangeSet(tuple(taken))
