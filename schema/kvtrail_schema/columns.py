@@ -108,6 +108,8 @@ def limits(width: Width) -> tuple[int, int] | None:
 
 
 def within_range(name: str, value: object) -> bool:
-    """Whether a value fits its column; values of columns that hold no integer always do."""
+    """Whether a number fits its column: an integer its width, a float nothing but that it is finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
     bounds = _LIMITS.get(COLUMNS[name].width)
     return bounds is None or not isinstance(value, int) or bounds[0] <= value <= bounds[1]

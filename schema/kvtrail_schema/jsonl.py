@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kvtrail_schema.columns import within_range
-from kvtrail_schema.errors import JsonLinesError
+from kvtrail_schema.errors import EventInvalid, JsonLinesError
 from kvtrail_schema.events import Event
 from kvtrail_schema.identity import LARGEST_ID, Epoch, Rank, Stream
 from kvtrail_schema.kinds import EVENT_OF, FIELDS_OF, REQUIRED_OF, Kind, kind_of
@@ -40,6 +40,7 @@ KIND_ALIASES: Final = {
 }
 _DEFAULT_ENGINE: Final = "engine"
 _LARGEST_REPEAT: Final = 1_000_000
+_LARGEST_RANK: Final = 2**16 - 1
 
 
 class Line(NamedTuple):
@@ -91,14 +92,22 @@ def read_lines(lines: Iterable[str], *, source: str = "<lines>") -> Iterator[Lin
 
 def read_file(path: str) -> Iterator[Line]:
     """Events of a JSON Lines file. Raises `JsonLinesError` as `read_lines`, `OSError` where the file cannot be read."""
-    with open(path, encoding="utf-8") as lines:  # noqa: PTH123 - a path given by a person, opened as it is
+    with open(path, encoding="utf-8", errors="surrogateescape") as lines:  # noqa: PTH123 - a path given by a person, opened as it is
         yield from read_lines(lines, source=path)
 
 
 def write_line(stream: Stream, event: Event) -> str:
-    """One event as one line, without its end; exact."""
+    """One event as one line, without its end; exact.
+
+    Raises:
+        EventInvalid: a value is out of the range of its field, so that it could not be read back.
+    """
     kind = kind_of(event)
     values = {name: getattr(event, name) for name in ("t_ns", *FIELDS_OF[kind])}
+    wrong = next((name for name, value in values.items() if not within_range(name, value)), None)
+    if wrong is not None:
+        message = f"{kind.name.lower()}: field {wrong!r}: {values[wrong]!r} is out of the range of this field"
+        raise EventInvalid(message)
     shown = {name: _shown(value) for name, value in values.items() if value is not None}
     head = {"kind": kind.name.lower(), "engine": stream.engine, "epoch": stream.epoch, "rank": stream.rank, "seq": event.seq}
     return msgspec.json.encode(head | shown).decode()
@@ -128,13 +137,13 @@ class _Reader:
         values = self._normal(row)
         for index in range(repeat):
             again = {name: f"{value}#{index}" for name, value in values.items() if index and name in ID_FIELDS and name != "ns"}
-            yield self._line(values | again | {"t_ns": self._time(values) + index * every_ns})
+            yield self._line(values | again | self._later(values, index, every_ns))
 
     def _object(self, text: str) -> dict[str, object]:
         try:
             row = msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
-            raise self.fail("", f"not JSON: {error}") from error
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise self.fail("", f"not JSON in UTF-8: {error}") from error
         if not isinstance(row, dict):
             raise self.fail("", 'a line must be one JSON object, as in {"t_ms": 0, "kind": "step_started"}')
         return row
@@ -145,19 +154,42 @@ class _Reader:
             raise self.fail("repeat", f"{repeat!r} is not a whole number from 1 to {_LARGEST_REPEAT}")
         if not isinstance(every_ms, int | float) or isinstance(every_ms, bool):
             raise self.fail("every_ms", f"{every_ms!r} is not a number of milliseconds")
-        return repeat, round(every_ms * 1_000_000)
+        return repeat, self._ns("every_ms", every_ms, _TIME_UNITS_NS["_ms"])
 
     def _normal(self, row: dict[str, object]) -> dict[str, object]:
-        """The row with aliases resolved and every time in nanoseconds."""
-        return dict(self._in_ns(FIELD_ALIASES.get(name, name), value) for name, value in row.items())
+        """The row with aliases resolved, every time in nanoseconds, and without nulls."""
+        values: dict[str, object] = {}
+        for written, value in row.items():
+            name, exact = self._in_ns(FIELD_ALIASES.get(written, written), value)
+            if value is None:
+                continue
+            if name in values:
+                raise self.fail(written, f"{name} stands twice on this line")
+            values[name] = exact
+        return values
 
     def _in_ns(self, name: str, value: object) -> tuple[str, object]:
         factor = _TIME_UNITS_NS.get(name[-3:])
-        if factor is None:
+        if factor is None or value is None:
             return name, value
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise self.fail(name, f"{value!r} is not a number")
-        return f"{name[:-3]}_ns", value * factor if isinstance(value, int) else round(value * factor)
+        return f"{name[:-3]}_ns", self._ns(name, value, factor)
+
+    def _ns(self, name: str, value: float, factor: int) -> int:
+        """A time in whole nanoseconds."""
+        try:
+            return value * factor if isinstance(value, int) else round(value * factor)
+        except OverflowError:
+            raise self.fail(name, f"{value!r} is out of the range of a time") from None
+
+    def _later(self, values: dict[str, object], index: int, every_ns: int) -> dict[str, object]:
+        """What tells one event of a repeated line from the first: its time, and its seq where the line gives one."""
+        seq = values.get("seq")
+        later: dict[str, object] = {"t_ns": self._time(values) + index * every_ns}
+        if isinstance(seq, int) and not isinstance(seq, bool):
+            later["seq"] = seq + index
+        return later
 
     def _time(self, values: dict[str, object]) -> int:
         time_ns = values.get("t_ns")
@@ -171,7 +203,7 @@ class _Reader:
         try:
             return Kind[str(name).upper()]
         except KeyError:
-            raise self.fail("kind", f"{name!r} is no kind of event: docs/events.md lists them") from None
+            raise self.fail("kind", f"{name!r} is no kind of event: docs/reference/events.md lists them") from None
 
     def _line(self, values: dict[str, object]) -> Line:
         """One event from its normal form, with absent numbers filled in."""
@@ -191,17 +223,21 @@ class _Reader:
 
     def _stream(self, values: dict[str, object]) -> Stream:
         engine, epoch, rank = values.pop("engine", _DEFAULT_ENGINE), values.pop("epoch", 1), values.pop("rank", 0)
-        if not isinstance(epoch, int | str) or not isinstance(rank, int):
-            raise self.fail("rank", "epoch is an id and rank a number")
-        return Stream(str(engine), Epoch(id_of(epoch)), Rank(rank))
+        if not isinstance(engine, str) or not engine:
+            raise self.fail("engine", f"{engine!r} is no name of an engine")
+        if not isinstance(epoch, int | str) or isinstance(epoch, bool) or not 0 <= id_of(epoch) <= LARGEST_ID:
+            raise self.fail("epoch", f"{epoch!r} is neither a text nor a number of 64 bits")
+        if not isinstance(rank, int) or isinstance(rank, bool) or not 0 <= rank <= _LARGEST_RANK:
+            raise self.fail("rank", f"{rank!r} is not a whole number from 0 to {_LARGEST_RANK}")
+        return Stream(engine, Epoch(id_of(epoch)), Rank(rank))
 
     def _fill(self, kind: Kind, values: dict[str, object]) -> None:
         """Number what its writer left unnumbered."""
         needed = REQUIRED_OF[kind] - values.keys()
         if "op" in needed:
             values["op"] = self.numbering.op()
-        if "slot" in needed:
-            values["slot"] = self.numbering.slot(values.get("tier"), values.get("block"))
+        if "slot" in needed and isinstance(values.get("block"), int | str):
+            values["slot"] = self.numbering.slot(str(values.get("tier")).lower(), values["block"])
         if kind is Kind.STEP_STARTED and "step" in needed:
             self.numbering.step += 1
         if "step" in needed:

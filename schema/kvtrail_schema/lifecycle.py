@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from kvtrail_schema import events as e
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import BlockId, NamespaceId, RequestId, Slot
+from kvtrail_schema.identity import BlockId, NamespaceId, OpId, RequestId, Slot
 
 
 class CopyState(Enum):
@@ -55,6 +55,7 @@ LEGAL: Final[dict[tuple[CopyState, Fact], CopyState]] = {
     (CopyState.READABLE, Fact.INVALIDATE): CopyState.INVALIDATED,
     (CopyState.INVALIDATED, Fact.CREATE): CopyState.READABLE,
     (CopyState.INVALIDATED, Fact.FILL_FAIL): CopyState.INVALIDATED,
+    (CopyState.INVALIDATED, Fact.UNPIN): CopyState.INVALIDATED,
     (CopyState.INVALIDATED, Fact.LEAVE): CopyState.INVALIDATED,
 }
 """Every legal step: a state and a fact give the next state."""
@@ -86,7 +87,6 @@ _FACT_OF: Final[dict[type[e.Event], Fact]] = {
     e.SwapOutStarted: Fact.FILL_BEGIN,
     e.SwapOutWritten: Fact.FILL_END,
     e.SwapOutFailed: Fact.FILL_FAIL,
-    e.SwapOutSkipped: Fact.FILL_FAIL,
 }
 
 
@@ -100,10 +100,11 @@ class CopyKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The state of one copy, since when, and who holds it."""
+    """The state of one copy, since when, and who holds it; `op` is the transfer that fills it."""
 
     state: CopyState = CopyState.ABSENT
     since_ns: int = 0
+    op: OpId | None = None
     refs: int = 0
     last_reader: RequestId | None = None
     ns: NamespaceId | None = None
@@ -132,14 +133,32 @@ def fold(events: Iterable[e.Event], start: Folded | None = None) -> Folded:
     """
     copies = dict(start.copies) if start else {}
     violations = list(start.violations) if start else []
+    filling = {key: copy.op for key, copy in copies.items() if copy.state is CopyState.FILLING}
     for event in events:
         if isinstance(event, e.TierCleared):
-            _clear(copies, event)
-        key = _key_of(event)
-        if key is not None:
-            copies[key], broken = _apply(copies.get(key, Copy()), key, event)
+            _clear(copies, filling, event)
+        for key in _keys_of(event, filling):
+            copy, broken = _apply(copies.get(key, Copy()), key, event)
             violations.extend(broken)
+            copies[key] = copy
+            _note(filling, key, copy)
     return Folded(copies, tuple(violations))
+
+
+def _note(filling: dict[CopyKey, OpId | None], key: CopyKey, copy: Copy) -> None:
+    """Keep the index of copies that are being filled, by the op that fills them; there are few at any moment."""
+    if copy.state is CopyState.FILLING:
+        filling[key] = copy.op
+    else:
+        filling.pop(key, None)
+
+
+def _keys_of(event: e.Event, filling: Mapping[CopyKey, OpId | None]) -> list[CopyKey]:
+    """The copies that an event changes: one or none. A failed transfer names no place: its op and block find it."""
+    if isinstance(event, e.SwapInFailed | e.SwapOutFailed):
+        return [key for key, op in filling.items() if op == event.op and event.block in {None, key.block}]
+    key = _key_of(event)
+    return [] if key is None else [key]
 
 
 def _key_of(event: e.Event) -> CopyKey | None:
@@ -156,10 +175,12 @@ def _apply(copy: Copy, key: CopyKey, event: e.Event) -> tuple[Copy, list[Violati
     fact = _FACT_OF[type(event)]
     legal = LEGAL.get((copy.state, fact))
     broken = [] if legal is not None else [Violation(key, copy.state, fact, event.seq)]
-    state = _CLAIMED[fact] if legal is None else legal
+    state = _claimed(copy.state, fact) if legal is None else legal
     since_ns = copy.since_ns if state is copy.state else event.t_ns
     ns = getattr(event, "ns", None)
-    moved = replace(copy, state=state, since_ns=since_ns, ns=copy.ns if ns is None else ns)
+    op = getattr(event, "op", None) if state is CopyState.FILLING else None
+    held = Copy() if state is CopyState.ABSENT else copy
+    moved = replace(held, state=state, since_ns=since_ns, op=op, ns=copy.ns if ns is None else ns)
     if isinstance(event, e.BlockPinned | e.BlockUnpinned):
         moved = replace(moved, refs=event.refs)
     if isinstance(event, e.AttentionRead):
@@ -167,9 +188,16 @@ def _apply(copy: Copy, key: CopyKey, event: e.Event) -> tuple[Copy, list[Violati
     return moved, broken
 
 
-def _clear(copies: dict[CopyKey, Copy], event: e.TierCleared) -> None:
+def _claimed(state: CopyState, fact: Fact) -> CopyState:
+    """The state after a fact that the table does not allow. Nobody's read makes an invalidated copy valid again."""
+    kept = state is CopyState.INVALIDATED and fact in {Fact.READ, Fact.PIN}
+    return state if kept else _CLAIMED[fact]
+
+
+def _clear(copies: dict[CopyKey, Copy], filling: dict[CopyKey, OpId | None], event: e.TierCleared) -> None:
     """Every copy in the tier ends; where a namespace is named, only the copies known to belong to it."""
     for key, copy in copies.items():
         named = event.ns is None or copy.ns == event.ns
         if named and key.tier is event.tier and copy.state is not CopyState.INVALIDATED:
             copies[key] = Copy(CopyState.ABSENT, event.t_ns, ns=copy.ns)
+            filling.pop(key, None)
