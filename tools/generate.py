@@ -46,14 +46,12 @@ from kvtrail_agent.ring_writer import RingWriter
 @PACKS@
 
 class EmitMethods(RingWriter):
-    """Runs on the engine's threads. No lock, no system call, no allocation that grows; never raises.
+    """Runs on the engine's threads. No lock but for texts, no system call, no growth; never raises.
 
     An event whose method returned is in shared memory: it outlives the process, or is counted as dropped.
     """
 
 '''
-
-_STORE_TEXT: Final = "            text_position, text_bytes = self._store_text(text)\n"
 
 _BODY: Final = """\
         if self._closed:
@@ -62,12 +60,32 @@ _BODY: Final = """\
         if seq > self._limit and self._is_full(seq):
             return seq
         try:
-{store}            _pack_{name}(
+            _pack_{name}(
                 self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, {number},
                 {arguments}, seq & 0xFFFFFFFF,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
+        return seq
+"""
+
+_BODY_WITH_TEXT: Final = """\
+        if self._closed:
+            return 0
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_{name}(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, {number},
+                    {arguments}, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 """
 
@@ -133,8 +151,8 @@ def _argument(name: str) -> str:
 def _method(kind: Kind) -> str:
     """The emit method of a kind: draw a seq, see that there is room, write one packed record."""
     arguments = ", ".join(_argument(field) for field in FIELDS_OF[kind])
-    store = _STORE_TEXT if "text" in FIELDS_OF[kind] else ""
-    body = _BODY.format(store=store, name=kind.name.lower(), number=kind.value, arguments=arguments)
+    template = _BODY_WITH_TEXT if "text" in FIELDS_OF[kind] else _BODY
+    body = template.format(name=kind.name.lower(), number=kind.value, arguments=arguments)
     return _signature(kind) + body + "\n"
 
 

@@ -105,7 +105,7 @@ _pack_clock_stepped = record_struct(Kind.CLOCK_STEPPED).pack_into
 
 
 class EmitMethods(RingWriter):
-    """Runs on the engine's threads. No lock, no system call, no allocation that grows; never raises.
+    """Runs on the engine's threads. No lock but for texts, no system call, no growth; never raises.
 
     An event whose method returned is in shared memory: it outlives the process, or is counted as dropped.
     """
@@ -124,17 +124,20 @@ class EmitMethods(RingWriter):
         """A request reached the engine; its ledger starts here. `tokens` is the prompt's length, `text` the engine's own id."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_request_arrived(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 1,
-                req, tokens, ns, text_position, text_bytes, trace_bytes(trace_id), priority, deadline_ns, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_request_arrived(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 1,
+                    req, tokens, ns, text_position, text_bytes, trace_bytes(trace_id), priority, deadline_ns, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def request_waiting(
@@ -707,17 +710,20 @@ class EmitMethods(RingWriter):
         """Blocks were forbidden by a selector; `text` holds it with hashed values."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_invalidation_requested(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 26,
-                id, reason, text_position, text_bytes, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_invalidation_requested(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 26,
+                    id, reason, text_position, text_bytes, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def invalidated(
@@ -1522,17 +1528,20 @@ class EmitMethods(RingWriter):
         """Something failed; `text` is the detail."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_error(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 56,
-                reason, tier, op, req, text_position, text_bytes, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_error(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 56,
+                    reason, tier, op, req, text_position, text_bytes, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def tier_declared(
@@ -1545,17 +1554,20 @@ class EmitMethods(RingWriter):
         """A tier exists; `text` is the engine's own name and level for it."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_tier_declared(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 57,
-                tier, capacity_bytes, text_position, text_bytes, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_tier_declared(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 57,
+                    tier, capacity_bytes, text_position, text_bytes, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def namespace_declared(
@@ -1567,17 +1579,20 @@ class EmitMethods(RingWriter):
         """The members of a namespace, hashed, as JSON; once per epoch."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_namespace_declared(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 58,
-                ns, text_position, text_bytes, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_namespace_declared(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 58,
+                    ns, text_position, text_bytes, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def manifest_declared(
@@ -1588,17 +1603,20 @@ class EmitMethods(RingWriter):
         """Versions, backend, devices and the settings that should be active, as JSON."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_manifest_declared(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 59,
-                text_position, text_bytes, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_manifest_declared(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 59,
+                    text_position, text_bytes, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def counter_sampled(
@@ -1610,135 +1628,153 @@ class EmitMethods(RingWriter):
         """A counter that the engine itself publishes."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_counter_sampled(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 60,
-                text_position, text_bytes, value, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_counter_sampled(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 60,
+                    text_position, text_bytes, value, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def degrade_requested(
         self,
-        text: str = NO_TEXT,
+        text: str,
         id: EventId = NO_U64,
         cause: EventId = NO_U64,
         deadline_ns: int = NO_I64,
         t_ns: int = NO_I64,
     ) -> int:
-        """Somebody asked the engine to degrade."""
+        """Somebody asked the engine to degrade; `text` is the action."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_degrade_requested(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 61,
-                text_position, text_bytes, id, cause, deadline_ns, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_degrade_requested(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 61,
+                    text_position, text_bytes, id, cause, deadline_ns, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def degrade_applied(
         self,
-        text: str = NO_TEXT,
+        text: str,
         id: EventId = NO_U64,
         cause: EventId = NO_U64,
         deadline_ns: int = NO_I64,
         t_ns: int = NO_I64,
     ) -> int:
-        """The engine degraded."""
+        """The engine degraded; `text` is the action."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_degrade_applied(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 62,
-                text_position, text_bytes, id, cause, deadline_ns, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_degrade_applied(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 62,
+                    text_position, text_bytes, id, cause, deadline_ns, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def degrade_cleared(
         self,
-        text: str = NO_TEXT,
+        text: str,
         id: EventId = NO_U64,
         cause: EventId = NO_U64,
         deadline_ns: int = NO_I64,
         t_ns: int = NO_I64,
     ) -> int:
-        """The engine returned to normal."""
+        """The engine returned to normal; `text` is the action."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_degrade_cleared(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 63,
-                text_position, text_bytes, id, cause, deadline_ns, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_degrade_cleared(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 63,
+                    text_position, text_bytes, id, cause, deadline_ns, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def fault_injected(
         self,
-        text: str = NO_TEXT,
+        text: str,
         tier: Tier = NO_U8,
         value: float = NO_F64,
         t_ns: int = NO_I64,
     ) -> int:
-        """A drill began a fault. No detector or attribution may read this."""
+        """A drill began a fault; `text` names it. No detector or attribution may read this."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_fault_injected(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 64,
-                text_position, text_bytes, tier, value, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_fault_injected(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 64,
+                    text_position, text_bytes, tier, value, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def fault_cleared(
         self,
-        text: str = NO_TEXT,
+        text: str,
         tier: Tier = NO_U8,
         value: float = NO_F64,
         t_ns: int = NO_I64,
     ) -> int:
-        """A drill ended a fault. No detector or attribution may read this."""
+        """A drill ended a fault; `text` names it. No detector or attribution may read this."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_fault_cleared(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 65,
-                text_position, text_bytes, tier, value, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_fault_cleared(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 65,
+                    text_position, text_bytes, tier, value, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def agent_started(
@@ -1750,17 +1786,20 @@ class EmitMethods(RingWriter):
         """A recorder began; `text` is its version."""
         if self._closed:
             return 0
-        seq = next(self._seqs)
-        if seq > self._limit and self._is_full(seq):
-            return seq
-        try:
-            text_position, text_bytes = self._store_text(text)
-            _pack_agent_started(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 66,
-                text_position, text_bytes, previous_epoch, seq & 0xFFFFFFFF,
-            )
-        except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
-            self._refuse(seq, error)
+        with self._lock:
+            seq = next(self._seqs)
+            if seq > self._limit and self._is_full(seq):
+                return seq
+            text_end = self._text_end
+            try:
+                text_position, text_bytes = self._store_text(text)
+                _pack_agent_started(
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 66,
+                    text_position, text_bytes, previous_epoch, seq & 0xFFFFFFFF,
+                )
+            except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
+                self._text_end = text_end
+                self._refuse(seq, error)
         return seq
 
     def agent_heartbeat(

@@ -1,0 +1,201 @@
+"""The recorder: what an engine holds. Its emit methods are those of `Emitter`; this file starts and ends it.
+
+```python
+recorder = Recorder.start(AgentSettings(engine="chat-1", transport="http://127.0.0.1:7070"))
+recorder.request_arrived(req, tokens=812)
+...
+recorder.close()
+```
+"""
+
+import atexit
+import logging
+import os
+import re
+import secrets
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from kvtrail_schema.clock import Clock, SystemClock, read_clocks
+from kvtrail_schema.identity import LARGEST_ID, Epoch, Rank, Stream
+from kvtrail_schema.reasons import AgentReason
+
+from kvtrail_agent import ring_layout as layout
+from kvtrail_agent.emit_methods import EmitMethods
+from kvtrail_agent.errors import AgentError, RingError
+from kvtrail_agent.ring_file import RING_SUFFIX, RingFile, create_ring
+from kvtrail_agent.settings import AgentSettings
+from kvtrail_agent.shipping import NoShipping, ProcessShipping, ShipperMode, Shipping, ThreadShipping, ship_left_behind
+from kvtrail_agent.version import VERSION
+
+LOG: Final = logging.getLogger("kvtrail")
+_SMALLEST_STEP_NS: Final = 10_000_000
+
+
+def new_epoch() -> Epoch:
+    """A random 64-bit id; never 0 and never the reserved one."""
+    return Epoch(secrets.randbelow(LARGEST_ID - 1) + 1)
+
+
+class Recorder(EmitMethods):
+    """Records events of one engine's rank. Emit methods run on any thread of the engine; they never block and never raise.
+
+    An event whose method returned outlives the process: it lies in shared memory, and the shipper delivers it even after
+    a `kill -9`. An event that finds no room is dropped and counted, never waited for. After `fork` the child records
+    under a new epoch into a ring of its own.
+    """
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        *,
+        clock: Clock,
+        epochs: Callable[[], Epoch],
+        mode: ShipperMode,
+        run_in_thread: Callable[[Path], bool] | None,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._epochs = epochs
+        self._mode = mode
+        self._run_in_thread = run_in_thread
+        self._stop = threading.Event()
+        super().__init__(self._new_ring(), clock)
+
+    @classmethod
+    def start(
+        cls,
+        settings: AgentSettings,
+        *,
+        clock: Clock | None = None,
+        epochs: Callable[[], Epoch] = new_epoch,
+        mode: ShipperMode = ShipperMode.PROCESS,
+        run_in_thread: Callable[[Path], bool] | None = None,
+    ) -> "Recorder":
+        """Make the ring, start shipper and heartbeat, and record `agent_started`. Takes some 10 ms, once.
+
+        Raises:
+            AgentError: the ring cannot be made or a setting is impossible. The engine can go on without a recorder.
+        """
+        _private_directory(settings.ring_dir)
+        recorder = cls(settings, clock=clock or SystemClock(), epochs=epochs, mode=mode, run_in_thread=run_in_thread)
+        if mode is ShipperMode.PROCESS:
+            ship_left_behind(settings.ring_dir, settings)
+        recorder._begin()
+        atexit.register(recorder.close)
+        reopen = weakref.WeakMethod(recorder._reopen_in_child)
+        os.register_at_fork(after_in_child=lambda: (method := reopen()) and method())
+        return recorder
+
+    @property
+    def stream(self) -> Stream:
+        """Engine, epoch and rank under which events are recorded now."""
+        return self._ring.stream
+
+    @property
+    def produced(self) -> int:
+        """The highest seq that was handed out."""
+        # `count(5)` is the documented form, and the only way to look without drawing.
+        return int(repr(self._seqs)[6:-1]) - 1
+
+    @property
+    def ring_path(self) -> Path:
+        """The file of the ring."""
+        return self._ring.path
+
+    @property
+    def shipping(self) -> Shipping:
+        """The shipper at work."""
+        return self._shipping
+
+    def close(self, timeout_s: float | None = None) -> bool:
+        """Record `agent_stopped`, take no more events, and wait a bounded time for delivery. Says whether all is delivered.
+
+        What is not delivered by then stays with the shipper and in the ring's file, for the next start to deliver.
+        """
+        if self._closed:
+            return True
+        self._stop.set()
+        self._heartbeat.join()
+        self.agent_stopped(AgentReason.RECORDER, self.produced + 1)
+        self._closed = True
+        self._ring.set_word(layout.STOPPED_SEQ, self.produced + 1)
+        self._ring.close()
+        atexit.unregister(self.close)
+        return self._shipping.wait(self._settings.close_timeout_ms / 1000 if timeout_s is None else timeout_s)
+
+    def _new_ring(self) -> RingFile:
+        """A ring under a new epoch, in a file named after it."""
+        settings = self._settings
+        stream = Stream(settings.engine, self._epochs(), Rank(settings.rank))
+        name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', settings.engine)[:80]}-{settings.rank}-{stream.epoch:016x}{RING_SUFFIX}"
+        return create_ring(settings.ring_dir / name, stream, settings.slot_count, settings.text_bytes)
+
+    def _begin(self) -> None:
+        """Record the start and let shipper and heartbeat run."""
+        self.agent_started(VERSION)
+        self._shipping = self._ship()
+        self._heartbeat = threading.Thread(target=self._beat, name="kvtrail-heartbeat", daemon=True)
+        self._heartbeat.start()
+
+    def _ship(self) -> Shipping:
+        if self._mode is ShipperMode.PROCESS:
+            return ProcessShipping(self._ring.path, self._settings)
+        if self._mode is ShipperMode.THREAD and self._run_in_thread is not None:
+            return ThreadShipping(self._ring.path, self._run_in_thread)
+        return NoShipping()
+
+    def _beat(self) -> None:
+        """Each second: say that this process is alive, see that the shipper is, and look for a step of the wall clock."""
+        clocks = read_clocks(self._clock)
+        offset_ns = clocks.wall_ns - clocks.monotonic_ns
+        while not self._stop.wait(self._settings.heartbeat_interval_ms / 1000):
+            self.agent_heartbeat(AgentReason.RECORDER, self.produced + 1)
+            clocks = read_clocks(self._clock)
+            moved_ns = clocks.wall_ns - clocks.monotonic_ns - offset_ns
+            if abs(moved_ns) >= _SMALLEST_STEP_NS:
+                self.clock_stepped(float(moved_ns))
+                offset_ns += moved_ns
+            self._revive()
+
+    def _revive(self) -> None:
+        """Restart a dead shipper; that it cannot be started is logged, and tried again at the next beat."""
+        try:
+            self._shipping.revive()
+        except OSError as error:
+            LOG.warning("kvtrail: cannot start the shipper: %s; events stay in %s", error, self._ring.path)
+
+    def _reopen_in_child(self) -> None:
+        """Runs in a forked child: a new epoch, a ring of its own. Failing to make one ends the recording, not the child."""
+        if self._closed:
+            return
+        previous = self._ring.stream.epoch
+        self._ring.close()
+        self._lock = threading.RLock()
+        self._stop = threading.Event()
+        try:
+            self._attach(self._new_ring())
+            self._begin()
+        except (AgentError, OSError) as error:
+            self._closed = True
+            LOG.warning("kvtrail: no recording in the forked child of epoch %016x: %s", previous, error)
+
+
+def _private_directory(path: Path) -> None:
+    """Make a directory that its owner alone may use, or see that it is one.
+
+    Raises:
+        RingError: it cannot be made, or belongs to somebody else.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.stat()
+    except OSError as error:
+        message = f"ring_dir {path}: {error.strerror}"
+        raise RingError(message) from error
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        message = f"ring_dir {path} must belong to this user and be closed to others: chmod 700 it, or set another"
+        raise RingError(message)

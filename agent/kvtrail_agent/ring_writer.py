@@ -1,0 +1,98 @@
+"""The writing side of the ring: the few lines that every emit method shares. Runs on the engine's threads.
+
+Seqs come from `itertools.count`, whose `next` is one step under the interpreter's lock, so that several threads draw
+different ones without a lock of ours. Only the rare paths, a drop and a text, take a lock.
+"""
+
+import itertools
+import threading
+from typing import Final
+
+from kvtrail_schema.clock import Clock
+from kvtrail_schema.enums import Stage
+from kvtrail_schema.reasons import DropReason
+
+from kvtrail_agent import ring_layout as layout
+from kvtrail_agent.ring_file import RingFile
+
+_NOTHING: Final = (0, 0)
+
+
+class TextAreaFull(Exception):
+    """A text found no room: its event is dropped and counted. Never leaves the emit method."""
+
+
+class RingWriter:
+    """What the generated emit methods stand on. One instance a ring; may be called from several threads."""
+
+    def __init__(self, ring: RingFile, clock: Clock) -> None:
+        self._now_ns = clock.monotonic_ns
+        self._lock = threading.RLock()
+        self._closed = False
+        self._attach(ring)
+
+    def _attach(self, ring: RingFile) -> None:
+        """Begin to write into a ring, from seq 1. Called at start, and again in a forked child."""
+        end = layout.SLOTS_OFFSET + ring.slot_count * layout.RECORD_BYTES
+        self._ring = ring
+        self._slots = memoryview(ring.memory)[layout.SLOTS_OFFSET : end]
+        self._texts = memoryview(ring.memory)[end:]
+        self._mask = ring.slot_count - 1
+        self._seqs = itertools.count(1)
+        # The highest seq that surely has room. Written by any thread; a lost update costs one more look at the header.
+        self._limit = ring.slot_count
+        self._text_end = 0  # guarded by _lock
+
+    def _is_full(self, seq: int) -> bool:
+        """Whether the slot of a seq still holds an unread record; if so, the drop is on the books when this returns."""
+        self._limit = self._ring.word(layout.READ_SEQ) + self._mask + 1
+        if seq <= self._limit:
+            return False
+        self._drop(Stage.RING, DropReason.FULL, seq)
+        return True
+
+    def _refuse(self, seq: int, error: Exception) -> None:
+        """An event could not be written: put it on the books. Its values are at fault, or there was no room for its text."""
+        if isinstance(error, TextAreaFull):
+            self._drop(Stage.RING, DropReason.FULL, seq)
+        else:
+            self._drop(Stage.ENCODE, DropReason.ENCODE_ERROR, seq)
+
+    def _drop(self, stage: Stage, reason: DropReason, seq: int) -> None:
+        """Count one dropped seq, in the newest entry of the table where it continues it."""
+        with self._lock:
+            written = self._ring.word(layout.WRITTEN_DROPS)
+            if written and self._grow(written - 1, stage, reason, seq):
+                return
+            layout.DROP.pack_into(self._ring.memory, self._drop_offset(written), stage, reason, seq, seq)
+            self._ring.set_word(layout.WRITTEN_DROPS, written + 1)
+
+    def _drop_offset(self, entry: int) -> int:
+        return layout.HEADER_BYTES + (entry % layout.DROP_ENTRIES) * layout.DROP_BYTES
+
+    def _grow(self, entry: int, stage: Stage, reason: DropReason, seq: int) -> bool:
+        """Let the newest entry reach to a seq, if it continues it or no further entry has room. Runs under the lock."""
+        offset = self._drop_offset(entry)
+        *known, first, last = layout.DROP.unpack_from(self._ring.memory, offset)
+        no_room = entry + 1 - self._ring.word(layout.READ_DROPS) >= layout.DROP_ENTRIES
+        if no_room or (known == [stage, reason] and seq == last + 1):
+            # What was written inside a widened range is shipped, and so is no drop.
+            layout.DROP.pack_into(self._ring.memory, offset, *known, min(first, seq), max(last, seq))
+            return True
+        return False
+
+    def _store_text(self, text: str) -> tuple[int, int]:
+        """Copy a text into its area; its position and length. Runs under the lock, so that texts lie in seq order."""
+        if not text:
+            return _NOTHING
+        raw = text.encode()
+        size = len(self._texts)
+        begin = self._text_end
+        if begin % size + len(raw) > size:
+            begin += size - begin % size
+        if begin + len(raw) - self._ring.word(layout.READ_TEXT) > size:
+            raise TextAreaFull
+        offset = begin % size
+        self._texts[offset : offset + len(raw)] = raw
+        self._text_end = begin + len(raw)
+        return begin, len(raw)

@@ -1,0 +1,114 @@
+"""How a recorder's events are shipped: by a process of its own, by a thread (tests, small rates), or not at all."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Final, Protocol
+
+from kvtrail_agent.ring_file import RING_SUFFIX, open_ring
+from kvtrail_agent.settings import AgentSettings, ShipperConfig, encode_config
+
+SHIPPER_MODULE: Final = "kvtrail_agent.shipper"
+
+
+class ShipperMode(Enum):
+    """Where the shipper of a recorder runs."""
+
+    PROCESS = "process"
+    THREAD = "thread"
+    NONE = "none"
+
+
+class Shipping(Protocol):
+    """**Protocol:** a running shipper, as its recorder sees it. Called by the recorder's heartbeat thread and at close."""
+
+    def revive(self) -> None:
+        """Start the shipper again if it died."""
+        ...
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until everything is delivered; says whether it is."""
+        ...
+
+
+class NoShipping:
+    """Nobody ships: the ring fills, and what does not fit is counted."""
+
+    def revive(self) -> None:
+        """Nothing to start."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Nothing is ever delivered."""
+        return False
+
+
+class ProcessShipping:
+    """A shipper in a process of its own, which ends by itself when the ring is delivered and its writer gone."""
+
+    def __init__(self, ring: Path, settings: AgentSettings) -> None:
+        self._config = ring.with_suffix(".json")
+        self._config.touch(mode=0o600)
+        self._config.write_bytes(encode_config(ShipperConfig(ring, settings)))
+        self._process = self._start()
+
+    @property
+    def pid(self) -> int:
+        """The process that ships now."""
+        return self._process.pid
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        """Start it in a session of its own: a signal meant for the engine's group does not end the delivery."""
+        command = [sys.executable, "-m", SHIPPER_MODULE, str(self._config)]
+        return subprocess.Popen(  # noqa: S603 - our own module, a path that we made
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def revive(self) -> None:
+        """Start the process again if it ended while the engine lives."""
+        if self._process.poll() is not None:
+            self._process = self._start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the process to end; says whether it delivered everything."""
+        try:
+            return self._process.wait(timeout_s) == 0
+        except subprocess.TimeoutExpired:
+            return False
+
+
+class ThreadShipping:
+    """A shipper in a thread of the engine's process; it pays for encoding with the interpreter's lock."""
+
+    def __init__(self, ring: Path, run: Callable[[Path], bool]) -> None:
+        self._done = False
+        self._thread = threading.Thread(target=self._ship, args=(ring, run), name="kvtrail-shipper", daemon=True)
+        self._thread.start()
+
+    def _ship(self, ring: Path, run: Callable[[Path], bool]) -> None:
+        self._done = run(ring)
+
+    def revive(self) -> None:
+        """A thread does not die alone."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the thread to end; says whether it delivered everything."""
+        self._thread.join(timeout_s)
+        return self._done
+
+
+def ship_left_behind(ring_dir: Path, settings: AgentSettings) -> list[Path]:
+    """Start a shipper for every ring whose writer and shipper are both gone. Runs once, at the start of a recorder.
+
+    A shipper that finds another one at work on its ring ends at once, so starting one too many does no harm.
+    """
+    found = []
+    for path in sorted(ring_dir.glob(f"*{RING_SUFFIX}")):
+        ring = open_ring(path)
+        if ring.writer_is_dead():
+            ProcessShipping(path, settings)
+            found.append(path)
+        ring.close()
+    return found

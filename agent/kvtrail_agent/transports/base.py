@@ -1,0 +1,63 @@
+"""What every transport does, and how one is chosen by its address.
+
+To add one: a file beside this one with a class of these three verbs and an `open` function, a line in `_OPENERS`, and a
+line in the conformance suite.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+from kvtrail_schema.batch import BatchHeader
+
+from kvtrail_agent.errors import SettingsInvalid
+
+
+class Transport(Protocol):
+    """**Protocol:** carries frames to where events are stored. Called by the shipper's one thread, never by the engine."""
+
+    def send(self, frame: bytes, header: BatchHeader) -> None:
+        """Hand a frame over; the same frame may come again. Blocks within the transport's own timeout.
+
+        A return does not mean that the frame is stored: `flush` does.
+
+        Raises:
+            TransportUnavailable: nothing is known of the frame; send it again later.
+            BatchRejected: the other side read the frame and will never take it.
+        """
+        ...
+
+    def flush(self, timeout_s: float) -> None:
+        """Return when every frame that was handed over is acknowledged.
+
+        Raises:
+            TransportUnavailable: that did not happen in time; send the frames since the last good flush again.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of connections and files. Does not flush."""
+        ...
+
+
+_OPENERS: Final = {
+    "http": "kvtrail_agent.transports.http",
+    "https": "kvtrail_agent.transports.http",
+    "file": "kvtrail_agent.transports.file",
+}
+
+
+def open_transport(url: str, token_file: Path | None = None) -> Transport:
+    """The transport for an address: `http://host:port`, `https://host:port`, or `file:///directory`.
+
+    Raises:
+        SettingsInvalid: no transport has that scheme, or the address or the token's file is not usable.
+    """
+    module = _OPENERS.get(urlsplit(url).scheme)
+    if module is None:
+        message = f"transport {url!r}: no such scheme; use one of {', '.join(sorted(_OPENERS))}"
+        raise SettingsInvalid(message)
+    opener: Callable[[str, Path | None], Transport] = import_module(module).open
+    return opener(url, token_file)
