@@ -828,55 +828,55 @@ class Emitter(Protocol):
 
     def degrade_requested(
         self,
-        text: str = NO_TEXT,
+        text: str,
         id: EventId = NO_U64,
         cause: EventId = NO_U64,
         deadline_ns: int = NO_I64,
         t_ns: int = NO_I64,
     ) -> int:
-        """Somebody asked the engine to degrade."""
+        """Somebody asked the engine to degrade; `text` is the action."""
         ...
 
     def degrade_applied(
         self,
-        text: str = NO_TEXT,
+        text: str,
         id: EventId = NO_U64,
         cause: EventId = NO_U64,
         deadline_ns: int = NO_I64,
         t_ns: int = NO_I64,
     ) -> int:
-        """The engine degraded."""
+        """The engine degraded; `text` is the action."""
         ...
 
     def degrade_cleared(
         self,
-        text: str = NO_TEXT,
+        text: str,
         id: EventId = NO_U64,
         cause: EventId = NO_U64,
         deadline_ns: int = NO_I64,
         t_ns: int = NO_I64,
     ) -> int:
-        """The engine returned to normal."""
+        """The engine returned to normal; `text` is the action."""
         ...
 
     def fault_injected(
         self,
-        text: str = NO_TEXT,
+        text: str,
         tier: Tier = NO_U8,
         value: float = NO_F64,
         t_ns: int = NO_I64,
     ) -> int:
-        """A drill began a fault. No detector or attribution may read this."""
+        """A drill began a fault; `text` names it. No detector or attribution may read this."""
         ...
 
     def fault_cleared(
         self,
-        text: str = NO_TEXT,
+        text: str,
         tier: Tier = NO_U8,
         value: float = NO_F64,
         t_ns: int = NO_I64,
     ) -> int:
-        """A drill ended a fault. No detector or attribution may read this."""
+        """A drill ended a fault; `text` names it. No detector or attribution may read this."""
         ...
 
     def agent_started(

@@ -731,44 +731,44 @@ class CounterSampled(Event, frozen=True, kw_only=True):
 
 
 class DegradeRequested(Event, frozen=True, kw_only=True):
-    """Somebody asked the engine to degrade."""
+    """Somebody asked the engine to degrade; `text` is the action."""
 
-    text: str | None = None
+    text: str
     id: EventId | None = None
     cause: EventId | None = None
     deadline_ns: int | None = None
 
 
 class DegradeApplied(Event, frozen=True, kw_only=True):
-    """The engine degraded."""
+    """The engine degraded; `text` is the action."""
 
-    text: str | None = None
+    text: str
     id: EventId | None = None
     cause: EventId | None = None
     deadline_ns: int | None = None
 
 
 class DegradeCleared(Event, frozen=True, kw_only=True):
-    """The engine returned to normal."""
+    """The engine returned to normal; `text` is the action."""
 
-    text: str | None = None
+    text: str
     id: EventId | None = None
     cause: EventId | None = None
     deadline_ns: int | None = None
 
 
 class FaultInjected(Event, frozen=True, kw_only=True):
-    """A drill began a fault. No detector or attribution may read this."""
+    """A drill began a fault; `text` names it. No detector or attribution may read this."""
 
-    text: str | None = None
+    text: str
     tier: Tier | None = None
     value: float | None = None
 
 
 class FaultCleared(Event, frozen=True, kw_only=True):
-    """A drill ended a fault. No detector or attribution may read this."""
+    """A drill ended a fault; `text` names it. No detector or attribution may read this."""
 
-    text: str | None = None
+    text: str
     tier: Tier | None = None
     value: float | None = None
 

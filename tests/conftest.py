@@ -1,0 +1,51 @@
+"""What tests of every package share: ports, private folders, and the rule for device tests."""
+
+import socket
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.real import require_real
+
+# Two shared cores: an example may take long without being wrong. Failing examples are printed as code, and none are kept.
+settings.register_profile(
+    "kvtrail", deadline=None, print_blob=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("kvtrail")
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listened on a moment ago; servers that can take port 0 should take it instead."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@pytest.fixture
+def private_dir() -> Iterator[Path]:
+    """A folder that only this user may enter (0700), with a path short enough for Unix sockets; gone after the test."""
+    with tempfile.TemporaryDirectory(prefix="kvt-") as path:
+        yield Path(path)
+
+
+@pytest.fixture(autouse=True)
+def _real_gpu(request: pytest.FixtureRequest) -> None:
+    """Tests marked `gpu` run on a real CUDA device, or say that there is none."""
+    if request.node.get_closest_marker("gpu") is not None:
+        require_real("CUDA device", found=_cuda_is_there(), how="run on a machine with an NVIDIA GPU and its driver")
+
+
+def _cuda_is_there() -> bool:
+    """Whether torch sees a device; torch is loaded only where a test asks for one."""
+    if find_spec("torch") is None:
+        return False
+    import torch  # noqa: PLC0415 - two seconds and 200 MB that most test runs need not pay
+
+    return bool(torch.cuda.is_available())
