@@ -1,0 +1,59 @@
+# kvtrail: `make demo` and `make test` do all the set-up that they need. `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
+ARGS ?=
+SOURCES := schema agent engine collector dashboards cli migrations tools bench tests
+
+.DEFAULT_GOAL := help
+.PHONY: help install parts demo test test-long check format generate constraints clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: $(VENV)/.installed ## make .venv with everything
+
+demo: install ## run engine, recorder and collector, explain the spike; ARGS="--headless --json --fault nvme-queue"
+	@$(BIN)/kvtrail demo $(ARGS)
+
+test: install parts ## run all tests; ARGS="tests/schema -x" for some
+	$(BIN)/python -m pytest $(ARGS)
+
+test-long: install parts ## run the long suites too (minutes each)
+	KVTRAIL_LONG=1 $(BIN)/python -m pytest $(ARGS)
+
+check: install ## lint, types, docstrings, sizes, generated files
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mypy tests tools bench
+	$(BIN)/interrogate -q schema agent engine collector dashboards cli migrations tools bench tests
+	$(BIN)/python tools/generate.py --check
+	$(BIN)/python tools/reference.py --check
+	$(BIN)/python -m pytest -q tests/test_sizes.py tests/test_layout.py
+
+format: install ## format the code
+	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+generate: install ## write the files that follow from the code
+	$(BIN)/python tools/generate.py
+	$(BIN)/python tools/reference.py
+
+constraints: $(UV) ## pin the versions again
+	$(UV) pip compile pyproject.toml --upgrade --all-extras --group dev --no-emit-index-url --no-header -o constraints.txt
+
+parts: ## install the real parts that tests need and that are no Python packages
+	@tools/parts.sh
+
+clean: ## remove what was made here
+	rm -rf $(VENV) .uv build dist *.egg-info kvtrail-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.uv/bin/uv:
+	$(PYTHON) -m venv .uv
+	.uv/bin/pip install --quiet --disable-pip-version-check uv
+
+$(VENV)/.installed: pyproject.toml setup.py constraints.txt | $(UV)
+	test -x $(BIN)/python || $(UV) venv --quiet --python $(PYTHON) $(VENV)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
+	touch $@

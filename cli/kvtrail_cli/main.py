@@ -1,0 +1,37 @@
+"""The `kvtrail` command. Each verb is a file in `commands/`; what it needs is imported when it runs."""
+
+import sys
+from typing import Final
+
+import typer
+
+from kvtrail_cli.commands import attribute, collector, dashboard, demo, doctor, engine, loss, why
+from kvtrail_cli.errors import CommandError, Exit
+
+APP: Final = typer.Typer(
+    name="kvtrail",
+    help="A flight recorder for the KV cache of LLM inference engines.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for verb in (demo, attribute, why, loss, dashboard, doctor):
+    APP.command(name=verb.NAME)(verb.command)
+APP.add_typer(engine.APP, name="engine")
+APP.add_typer(collector.APP, name="collector")
+
+
+def run() -> None:
+    """Run the command line; a command that cannot be done ends with 2 and one line on standard error."""
+    try:
+        APP()
+    except CommandError as error:
+        print(f"kvtrail: {error}", file=sys.stderr)  # noqa: T201 - the one place where errors are told
+        sys.exit(Exit.IMPOSSIBLE)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    run()
