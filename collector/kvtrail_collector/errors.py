@@ -6,6 +6,10 @@ CollectorError
 ├── BindRefused          an address that would be open to strangers; raised before anything listens
 ├── BatchInvalid         a batch that cannot be stored; the sender's fault, carried to quarantine (4xx)
 │   └── BodyTooLarge     its bytes are over the bound; nothing beyond the bound was read
+├── MediaUnsupported     a body that does not say it is a batch; it was not read
+├── BodyTimeout          a body that came too slowly; the sender may try again
+├── Busy                 as many bodies are being received as may be: protocol, not failure; come again
+├── AccessRefused        a call without the token for what it asks, or under a name that is not ours
 ├── StoreError           the store could not do it
 │   ├── StoreUnavailable the file cannot be opened: it is missing, not ours, or another process holds it
 │   ├── StoreNewer       the file was written by a newer kvtrail than this one
@@ -17,6 +21,7 @@ CollectorError
 ```
 """
 
+from http import HTTPStatus
 from typing import Final
 
 import msgspec
@@ -52,6 +57,26 @@ class BatchInvalid(CollectorError):
 
 class BodyTooLarge(BatchInvalid):
     """A body has more bytes than the bound. What lies beyond the bound was not read."""
+
+
+class MediaUnsupported(CollectorError):
+    """A body does not say that it is a batch, or is packed in a way that we do not read. It was not read."""
+
+
+class BodyTimeout(CollectorError):
+    """A body came too slowly. Nothing of it was kept; the sender may try again."""
+
+
+class Busy(CollectorError):
+    """As many bodies are being received as may be. Protocol, not failure: the caller waits and comes again."""
+
+
+class AccessRefused(CollectorError):
+    """A call without the token for what it asks, or under a name that is not ours."""
+
+    def __init__(self, what: str, *, where: str, do: str, status: HTTPStatus) -> None:
+        super().__init__(what, where=where, do=do)
+        self.status: Final = status
 
 
 class StoreError(CollectorError):

@@ -5,7 +5,7 @@ Pure computation over the books; runs anywhere, in time linear in the number of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -13,10 +13,13 @@ from kvtrail_schema.batch import DropRange
 
 from kvtrail_collector.store.account import Account
 from kvtrail_collector.store.drops import is_exact
-from kvtrail_collector.store.ranges import RangeSet, SeqRange, holes
+from kvtrail_collector.store.ranges import RangeSet, SeqRange, holes, merged
 
 FRESH_NS: Final = 5_000_000_000
 """How long after the last word from a stream its tail may still be on the way."""
+
+
+_Place = tuple[str, str]
 
 
 class DropCount(msgspec.Struct, frozen=True):
@@ -87,18 +90,33 @@ def _stream_loss(account: Account, now_wall_ns: int) -> StreamLoss:
     )
 
 
-def _explain(missing: RangeSet, drops: Iterable[DropRange]) -> _Explained:
+def _explain(missing: RangeSet, drops: Sequence[DropRange]) -> _Explained:
     """Count each hole once, exact declarations before sparse ones. A seq that is stored after all is no hole, so no drop."""
-    counts: dict[tuple[str, str], int] = {}
+    counts: dict[_Place, int] = {}
     left = missing
-    for drop in sorted(drops, key=lambda one: not is_exact(one)):
-        covered = left.intersect(RangeSet((SeqRange(drop.first_seq, drop.last_seq),)))
-        explained = covered if is_exact(drop) else _first(covered, drop.count)
-        left = left.subtract(explained)
-        key = (drop.stage.name.lower(), drop.reason.name.lower())
-        counts[key] = counts.get(key, 0) + explained.size
-    dropped = tuple(DropCount(stage, reason, count) for (stage, reason), count in counts.items() if count)
-    return _Explained(dropped, left)
+    for place, declared in _exact_by_place(drops).items():
+        covered = left.intersect(declared)
+        counts[place] = covered.size
+        left = left.subtract(covered)
+    for drop in (one for one in drops if not is_exact(one)):
+        covered = _first(left.intersect(RangeSet((SeqRange(drop.first_seq, drop.last_seq),))), drop.count)
+        counts[_place(drop)] = counts.get(_place(drop), 0) + covered.size
+        left = left.subtract(covered)
+    return _Explained(tuple(DropCount(*place, count) for place, count in counts.items() if count), left)
+
+
+def _place(drop: DropRange) -> _Place:
+    """Stage and reason, in words."""
+    return (drop.stage.name.lower(), drop.reason.name.lower())
+
+
+def _exact_by_place(drops: Sequence[DropRange]) -> dict[_Place, RangeSet]:
+    """What is declared dropped without exception, in order of stage and reason."""
+    spans: dict[_Place, list[SeqRange]] = {}
+    for drop in drops:
+        if is_exact(drop):
+            spans.setdefault(_place(drop), []).append(SeqRange(drop.first_seq, drop.last_seq))
+    return {place: merged(parts) for place, parts in spans.items()}
 
 
 def _first(numbers: RangeSet, count: int) -> RangeSet:

@@ -1,0 +1,97 @@
+"""Answers that need computing: rows from the store, the pure computation over them, one cache in front.
+
+Everything here runs on worker threads and may take seconds; nothing of it runs on the event loop or the writer's thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import msgspec
+
+from kvtrail_collector.attribution_shapes import Attribution
+from kvtrail_collector.errors import NotFound
+from kvtrail_collector.questions.facts import device, kinds_present
+from kvtrail_collector.questions.requests import find_request
+from kvtrail_collector.questions.rows import event_rows, streams
+from kvtrail_collector.store import Store
+
+
+class AttributionQuestion(NamedTuple):
+    """What to attribute: arrivals in [start, end) of one engine; absent bounds: search for the window."""
+
+    start_ns: int | None = None
+    end_ns: int | None = None
+    engine: str | None = None
+    seed: int = 0
+
+
+class Answers:
+    """Computes each answer once for each version of the stored data."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._one_at_a_time = threading.Lock()
+        self._known: dict[AttributionQuestion, Attribution] = {}  # guarded by _one_at_a_time
+        self._version = -1  # guarded by _one_at_a_time
+        self._device_lock = threading.Lock()
+        self._device: str | None = None  # guarded by _device_lock
+        self._device_streams = -1  # guarded by _device_lock
+
+    def device(self) -> str | None:
+        """The device that the newest manifest names. Asks the store again only when there are new streams."""
+        known = len(self._store.accounts())
+        with self._device_lock:
+            if self._device is None or known != self._device_streams:
+                with self._store.read() as cursor:
+                    self._device = device(cursor)
+                self._device_streams = known
+            return self._device
+
+    def attribution(self, question: AttributionQuestion) -> Attribution:
+        """What made the slow requests slow. Seconds a million events the first time; two callers never compute at once."""
+        with self._one_at_a_time:
+            version = self._store.version
+            if version != self._version:
+                self._known, self._version = {}, version
+            if question not in self._known:
+                self._known[question] = self._attribute(question)
+            return self._known[question]
+
+    def why(self, name: str, engine: str | None) -> msgspec.Struct:
+        """Where the time of one request went.
+
+        Args:
+            name: the request's number, or the engine's own text for it.
+            engine: whose request; absent, that of the engine last heard of.
+
+        Raises:
+            NotFound: no request has this name.
+        """
+        with self._store.read() as cursor:
+            found = find_request(cursor, name, engine)
+            if found is None:
+                raise NotFound(f"no request {name!r} is stored", where="requests", do="list them with /v1/requests")
+            own = [one for one in streams(cursor) if (one.engine, one.epoch) == (found.stream.engine, found.stream.epoch)]
+            table = event_rows(cursor, own)
+        from kvtrail_collector.why import why  # noqa: PLC0415
+
+        return why(table, found.request)
+
+    def kinds(self) -> frozenset[int]:
+        """The kinds of which there is at least one event."""
+        with self._store.read() as cursor:
+            return kinds_present(cursor)
+
+    def _attribute(self, question: AttributionQuestion) -> Attribution:
+        """Compute one answer."""
+        with self._store.read() as cursor:
+            wanted = [one for one in streams(cursor) if question.engine in {None, one.engine}]
+            table = event_rows(cursor, wanted)
+        window = None
+        if question.start_ns is not None and question.end_ns is not None:
+            window = (question.start_ns, question.end_ns)
+        from kvtrail_collector.attribution import attribute  # noqa: PLC0415
+
+        return attribute(table, window=window, seed=question.seed)

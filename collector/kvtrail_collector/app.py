@@ -1,0 +1,50 @@
+"""The collector as an ASGI application: puts the parts together, owns none of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from fastapi import FastAPI
+from kvtrail_schema.clock import Clock
+
+from kvtrail_collector.access import HostCheck
+from kvtrail_collector.answers import Answers
+from kvtrail_collector.context import Context
+from kvtrail_collector.metrics import Metrics
+from kvtrail_collector.replies import install_error_replies
+from kvtrail_collector.routes import analysis_routes, event_routes, health_routes, loss_routes, request_routes
+from kvtrail_collector.security import make_guard
+from kvtrail_collector.settings import Settings
+from kvtrail_collector.store import Store
+
+
+def create_app(settings: Settings, store: Store, clock: Clock, sources: Mapping[str, str] | None = None) -> FastAPI:
+    """Make the application. Starts nothing; the store stays the caller's, to be closed after the server has ended.
+
+    Args:
+        settings: what it may do; the address in them decides whether it may stand open.
+        store: where events go.
+        clock: wall time decides what is fresh, monotonic time is measured.
+        sources: where each setting came from, for `/readyz`.
+
+    Raises:
+        BindRefused: the address needs tokens and TLS that are not there.
+        SettingsInvalid: a token cannot be used.
+    """
+    context = Context(
+        settings=settings,
+        sources=sources or {},
+        store=store,
+        clock=clock,
+        guard=make_guard(settings),
+        metrics=Metrics(store, clock),
+        answers=Answers(store),
+        uploads=asyncio.Semaphore(settings.uploads),
+    )
+    app = FastAPI(title="kvtrail collector", openapi_url=None, docs_url=None, redoc_url=None)
+    app.add_middleware(HostCheck, guard=context.guard)
+    install_error_replies(app)
+    for routes in (event_routes, loss_routes, health_routes, request_routes, analysis_routes):
+        app.include_router(routes(context))
+    return app

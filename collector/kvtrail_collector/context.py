@@ -1,0 +1,29 @@
+"""What the routes share: built once when the app is made, passed in, never global."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kvtrail_schema.clock import Clock
+
+from kvtrail_collector.answers import Answers
+from kvtrail_collector.metrics import Metrics
+from kvtrail_collector.security import Guard
+from kvtrail_collector.settings import Settings
+from kvtrail_collector.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Everything a route may use. `uploads` is used on the event loop alone."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+    store: Store
+    clock: Clock
+    guard: Guard
+    metrics: Metrics
+    answers: Answers
+    uploads: asyncio.Semaphore

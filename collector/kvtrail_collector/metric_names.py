@@ -1,0 +1,56 @@
+"""Every metric of the collector: its name is a type, its help is what people read, its unit is in its name."""
+
+from typing import Final, Literal
+
+CounterName = Literal[
+    # Rows committed since the start; moves with each commit.
+    "kvtrail_events_stored_total",
+    # Rows that came again and were left out; moves with retries.
+    "kvtrail_events_duplicate_total",
+    # Transactions committed with events in them.
+    "kvtrail_commits_total",
+    # Batches whose commit failed; nothing of them was kept.
+    "kvtrail_batches_failed_total",
+    # Batches told to come again because the write queue was full.
+    "kvtrail_batches_refused_total",
+    # Batches that could not be read; label `status` is the answer that the sender got.
+    "kvtrail_batches_quarantined_total",
+]
+
+GaugeName = Literal[
+    # Batches that wait for the writer.
+    "kvtrail_write_queue_batches",
+    # Memory of the batches that wait for the writer.
+    "kvtrail_write_queue_bytes",
+    # 1 while the writer's thread runs and the database is usable.
+    "kvtrail_writer_up",
+    # Streams (engine, epoch, rank) ever heard of.
+    "kvtrail_streams",
+    # Events that nobody can explain, by engine: anything but 0 is an alarm.
+    "kvtrail_events_unaccounted",
+    # Events declared dropped, by engine, stage and reason.
+    "kvtrail_events_dropped",
+]
+
+HistogramName = Literal[
+    # Seconds from the first byte of a batch to its commit, as its sender sees it.
+    "kvtrail_ingest_seconds",
+]
+
+MetricName = CounterName | GaugeName | HistogramName
+
+HELP: Final[dict[MetricName, str]] = {
+    "kvtrail_events_stored_total": "Events committed since the start.",
+    "kvtrail_events_duplicate_total": "Events that came again and were left out.",
+    "kvtrail_commits_total": "Transactions committed with events in them.",
+    "kvtrail_batches_failed_total": "Batches whose commit failed; nothing of them was kept.",
+    "kvtrail_batches_refused_total": "Batches told to come again because the write queue was full.",
+    "kvtrail_batches_quarantined_total": "Batches that could not be read, by the status that their sender got.",
+    "kvtrail_write_queue_batches": "Batches that wait for the writer.",
+    "kvtrail_write_queue_bytes": "Memory of the batches that wait for the writer.",
+    "kvtrail_writer_up": "1 while the writer's thread runs and the database is usable.",
+    "kvtrail_streams": "Streams (engine, epoch, rank) ever heard of.",
+    "kvtrail_events_unaccounted": "Events that nobody can explain, by engine; anything but 0 is an alarm.",
+    "kvtrail_events_dropped": "Events declared dropped, by engine, stage and reason.",
+    "kvtrail_ingest_seconds": "Seconds from the first byte of a batch to its commit.",
+}

@@ -1,0 +1,97 @@
+"""Prometheus metrics in a registry of their own: what the store counts is read when somebody asks, not copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kvtrail_schema.clock import Clock
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from kvtrail_collector.loss import loss_of
+from kvtrail_collector.metric_names import HELP, CounterName, GaugeName
+from kvtrail_collector.store import Store
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_INGEST_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+
+
+class Metrics:
+    """What the routes count, and one registry over all."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._quarantined = Counter(
+            "kvtrail_batches_quarantined", HELP["kvtrail_batches_quarantined_total"], ["status"], registry=self._registry
+        )
+        self._ingest = Histogram(
+            "kvtrail_ingest_seconds", HELP["kvtrail_ingest_seconds"], buckets=_INGEST_BUCKETS_S, registry=self._registry
+        )
+        self._registry.register(_StoreCollector(store, clock))
+
+    def quarantined(self, status: int) -> None:
+        """A batch was refused for good."""
+        self._quarantined.labels(str(status)).inc()
+
+    def ingested(self, duration_ns: int) -> None:
+        """A batch was committed."""
+        self._ingest.observe(duration_ns / 1e9)
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text form. Runs off the event loop."""
+        return generate_latest(self._registry)
+
+
+class _StoreCollector(Collector):
+    """Reads the store's own counts when Prometheus asks."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def collect(self) -> Iterator[Metric]:
+        """The store's counts as metrics."""
+        done = self._store.statistics()
+        yield _counter("kvtrail_events_stored_total", done.stored)
+        yield _counter("kvtrail_events_duplicate_total", done.duplicate)
+        yield _counter("kvtrail_commits_total", done.commits)
+        yield _counter("kvtrail_batches_failed_total", done.failed)
+        yield _counter("kvtrail_batches_refused_total", done.inbox.refused)
+        yield _gauge("kvtrail_write_queue_batches", done.inbox.waiting)
+        yield _gauge("kvtrail_write_queue_bytes", done.inbox.waiting_bytes)
+        yield _gauge("kvtrail_writer_up", int(done.alive))
+        yield from self._balance()
+
+    def _balance(self) -> Iterator[Metric]:
+        """What is lost, by engine."""
+        streams = loss_of(self._store.accounts().values(), self._clock.wall_ns()).streams
+        unaccounted: dict[str, int] = {}
+        dropped: dict[tuple[str, ...], int] = {}
+        for stream in streams:
+            unaccounted[stream.engine] = unaccounted.get(stream.engine, 0) + stream.unaccounted
+            for drop in stream.dropped:
+                key = (stream.engine, drop.stage, drop.reason)
+                dropped[key] = dropped.get(key, 0) + drop.count
+        yield _gauge("kvtrail_streams", len(streams))
+        yield _labelled("kvtrail_events_unaccounted", ["engine"], {(engine,): count for engine, count in unaccounted.items()})
+        yield _labelled("kvtrail_events_dropped", ["engine", "stage", "reason"], dropped)
+
+
+def _counter(name: CounterName, value: int) -> Metric:
+    """One count that only grows."""
+    return CounterMetricFamily(name, HELP[name], value=value)
+
+
+def _gauge(name: GaugeName, value: int) -> Metric:
+    """One level."""
+    return GaugeMetricFamily(name, HELP[name], value=value)
+
+
+def _labelled(name: GaugeName, labels: list[str], values: dict[tuple[str, ...], int]) -> Metric:
+    """One level for each combination of labels."""
+    family = GaugeMetricFamily(name, HELP[name], labels=labels)
+    for key, value in values.items():
+        family.add_metric(list(key), value)
+    return family

@@ -1,0 +1,9 @@
+"""The HTTP API: one file a subject, each a function from the context to its router."""
+
+from kvtrail_collector.routes.analysis import analysis_routes
+from kvtrail_collector.routes.events import event_routes
+from kvtrail_collector.routes.health import health_routes
+from kvtrail_collector.routes.loss import loss_routes
+from kvtrail_collector.routes.requests import request_routes
+
+__all__ = ["analysis_routes", "event_routes", "health_routes", "loss_routes", "request_routes"]

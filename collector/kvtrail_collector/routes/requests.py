@@ -1,0 +1,69 @@
+"""`GET /v1/requests`, `/v1/requests/{id}` and `/v1/series`: which requests were slow, when, and why one was."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import APIRouter, Depends, Query, Response
+
+from kvtrail_collector.access import require
+from kvtrail_collector.context import Context
+from kvtrail_collector.questions.requests import Order, RequestRow, SeriesRow, Span, list_requests, request_series
+from kvtrail_collector.replies import reply
+from kvtrail_collector.security import Scope
+
+_NS_PER_MS: Final = 1_000_000
+_Limit = Annotated[int, Query(ge=1, le=1_000)]
+_BucketMs = Annotated[int, Query(ge=10, le=86_400_000)]
+
+
+class Requests(msgspec.Struct, frozen=True):
+    """A list of requests."""
+
+    requests: list[RequestRow]
+    device: str | None = None
+    schema: int = 1
+
+
+class Series(msgspec.Struct, frozen=True):
+    """TTFT over time, by engine and bucket of arrival."""
+
+    bucket_ms: int
+    series: list[SeriesRow]
+    device: str | None = None
+    schema: int = 1
+
+
+def request_routes(context: Context) -> APIRouter:
+    """Questions about requests. All run on worker threads."""
+    router = APIRouter(dependencies=[Depends(require(context.guard, Scope.READ))])
+
+    @router.get("/v1/requests")
+    def requests(
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        engine: str | None = None,
+        order: Order = Order.TTFT,
+        limit: _Limit = 50,
+    ) -> Response:
+        """Requests that arrived in [start, end): the worst first, or as they came."""
+        with context.store.read() as cursor:
+            rows = list_requests(cursor, Span(start_ns, end_ns, engine), order, limit)
+        return reply(Requests(rows, context.answers.device()))
+
+    @router.get("/v1/requests/{name}")
+    def request(name: str, engine: str | None = None) -> Response:
+        """Where the time of one request went; `name` is its number or the engine's own text for it."""
+        return reply(context.answers.why(name, engine))
+
+    @router.get("/v1/series")
+    def series(
+        bucket_ms: _BucketMs = 1_000, start_ns: int | None = None, end_ns: int | None = None, engine: str | None = None
+    ) -> Response:
+        """Counts and quantiles of TTFT by bucket of arrival."""
+        with context.store.read() as cursor:
+            rows = request_series(cursor, Span(start_ns, end_ns, engine), bucket_ms * _NS_PER_MS)
+        return reply(Series(bucket_ms, rows, context.answers.device()))
+
+    return router
