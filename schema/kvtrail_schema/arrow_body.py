@@ -18,11 +18,14 @@ from kvtrail_schema.arrow_schema import EVENT_SCHEMA, EXTRA
 
 _METADATA_BYTES: Final = 1 << 20
 _COLUMNS: Final = 512
+_END_BYTES: Final = 8
+"""The mark that ends an Arrow stream."""
 _CELLS_AT_ONCE: Final = 1 << 16
 _CELL_BYTES: Final = 32
 """What a number and its quotation marks need in JSON at most."""
 _ESCAPED: Final = 6
 """Bytes of JSON that one byte of text can become."""
+_ON_EVERY_ROW: Final = frozenset({"seq", "t_ns", "kind"})
 
 # Where the flatbuffers of Arrow's format keep what is looked at here: Message.header, RecordBatch.compression.
 _HEADER_FIELD: Final = 2
@@ -61,7 +64,8 @@ def read_body(body: pa.Buffer, rows: int, extra_bytes: int) -> pa.Table:
 
 def _read_table(body: pa.Buffer, rows: int) -> pa.Table:
     """The one record batch of a body, validated; its columns are views of the body."""
-    reader = pa.ipc.MessageReader.open_stream(body)
+    source = pa.BufferReader(body)
+    reader = pa.ipc.MessageReader.open_stream(source)
     schema = _read_schema(reader.read_next_message())
     message = reader.read_next_message()
     if message.type != "record batch" or _is_compressed(message.metadata.to_pybytes()):
@@ -75,7 +79,7 @@ def _read_table(body: pa.Buffer, rows: int) -> pa.Table:
         problem = f"columns of {table.nbytes} bytes in a body of {body.size}: its buffers overlap"
         raise ValueError(problem)
     table.validate(full=True)
-    _refuse_more(reader)
+    _refuse_more(reader, body.size - source.tell())
     return table
 
 
@@ -122,19 +126,17 @@ def _field(metadata: bytes, table: int, number: int) -> int:
     return table + offset if offset else 0
 
 
-def _refuse_more(reader: pa.ipc.MessageReader) -> None:
+def _refuse_more(reader: pa.ipc.MessageReader, left_bytes: int) -> None:
     """A body ends after its one record batch: rows that are not counted would be lost without a trace."""
-    try:
-        message = reader.read_next_message()
-    except StopIteration:
-        return
-    problem = f"a second {message.type} behind the first record batch"
-    raise ValueError(problem)
+    message = next(reader, None)
+    if message is not None or left_bytes > _END_BYTES:
+        problem = f"{left_bytes} bytes behind the first record batch"
+        raise ValueError(problem)
 
 
 def _column(table: pa.Table, field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
     """One pinned column: as it is, from a narrower integer, or all null where nothing of it travelled."""
-    if field.name not in table.column_names:
+    if field.name not in table.column_names and field.name not in _ON_EVERY_ROW:
         return pa.chunked_array([pa.nulls(table.num_rows, field.type)])
     column = table[field.name]
     if field.name == "t_ns":
