@@ -1,0 +1,41 @@
+"""What the parts of an engine share on its thread: settings, clock, ids, the emitter, pools, memory of the past."""
+
+from dataclasses import dataclass
+
+from kvtrail_schema.emitter import Emitter
+from kvtrail_schema.enums import Tier
+
+from kvtrail_engine.clock import Clock
+from kvtrail_engine.estimates import Estimator
+from kvtrail_engine.history import History
+from kvtrail_engine.ids import Ids
+from kvtrail_engine.settings import EngineSettings
+from kvtrail_engine.tiers.pool import TierPool
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Only the engine's thread reads or changes what hangs here; so none of it has a lock, and events keep their order."""
+
+    settings: EngineSettings
+    clock: Clock
+    ids: Ids
+    emit: Emitter
+    pools: dict[Tier, TierPool]
+    history: History
+    estimates: Estimator
+
+    @property
+    def gpu(self) -> TierPool:
+        """The gpu's slots."""
+        return self.pools[Tier.GPU]
+
+    @property
+    def host(self) -> TierPool:
+        """The host's slots."""
+        return self.pools[Tier.HOST]
+
+    @property
+    def nvme(self) -> TierPool:
+        """The slots of the segment files."""
+        return self.pools[Tier.NVME]

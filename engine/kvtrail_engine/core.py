@@ -1,0 +1,102 @@
+"""The engine's thread: everything that decides and everything that tells runs here, one thing after the other."""
+
+from kvtrail_schema.reasons import ErrorReason
+
+from kvtrail_engine.context import Context
+from kvtrail_engine.errors import EngineFailedError
+from kvtrail_engine.inbox import Call, CancelAsked, Inbox, Message, OpEnded, OpStarted, Submitted
+from kvtrail_engine.lifecycle import Lifecycle
+from kvtrail_engine.sampling import CapacitySampler
+from kvtrail_engine.scheduler import Scheduler
+from kvtrail_engine.stepping import Stepping
+from kvtrail_engine.transfers import Transfers
+
+POLL_NS = 100_000
+
+
+class Core:
+    """The loop. It sleeps on the inbox until something comes, the step's floor passes, or a sample is due.
+
+    While a step is in flight arrivals are looked up and loads are queued, so that only compute waits for compute.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        inbox: Inbox,
+        scheduler: Scheduler,
+        lifecycle: Lifecycle,
+        stepping: Stepping,
+        transfers: Transfers,
+        sampler: CapacitySampler,
+    ) -> None:
+        self._context = context
+        self._inbox = inbox
+        self._scheduler = scheduler
+        self._lifecycle = lifecycle
+        self._stepping = stepping
+        self._transfers = transfers
+        self._sampler = sampler
+        self._is_closing = False
+
+    def run(self) -> None:
+        """The thread's life. A defect is told as an `error` event and to whoever waits for a result."""
+        try:
+            while not self._has_ended():
+                self._turn()
+        except Exception as exc:
+            self._context.emit.error(ErrorReason.INTERNAL, text=repr(exc))
+            failure = EngineFailedError(f"the engine's thread ended by a defect: {exc!r}")
+            failure.__cause__ = exc
+            self._lifecycle.fail_all(failure)
+            raise
+
+    def declare_tiers(self) -> None:
+        """Tell which tiers there are, and how large."""
+        for level, (tier, pool) in enumerate(self._context.pools.items()):
+            size_bytes = pool.slots * self._context.settings.block_bytes
+            self._context.emit.tier_declared(tier, size_bytes, f"{tier.name.lower()} level {level}")
+
+    def _turn(self) -> None:
+        """Once round the loop."""
+        for message in self._inbox.drain():
+            self._handle(message)
+        if self._stepping.is_done():
+            self._stepping.finish()
+            self._lifecycle.sweep_cancelled()
+        self._lifecycle.prepare_waiting()
+        if self._stepping.in_flight is None and (plan := self._scheduler.plan()) is not None:
+            self._stepping.start(plan)
+        self._sampler.sample_if_due()
+        self._inbox.wait(self._sleep_ns())
+
+    def _handle(self, message: Message) -> None:
+        """One message, by its class."""
+        match message:
+            case Submitted(handle, arrived_ns):
+                self._lifecycle.arrive(handle, arrived_ns)
+            case CancelAsked(req):
+                self._lifecycle.cancel(req)
+            case OpStarted(transfer):
+                self._transfers.started(transfer)
+            case OpEnded(transfer):
+                self._transfers.ended(transfer)
+            case Call(run):
+                run()
+            case _:
+                self._is_closing = True
+                self._lifecycle.cancel_all()
+
+    def _has_ended(self) -> bool:
+        """Whether the engine was closed and nothing is on its way any more."""
+        is_idle = self._scheduler.is_idle and self._stepping.in_flight is None
+        return self._is_closing and is_idle and self._transfers.in_flight == 0
+
+    def _sleep_ns(self) -> int:
+        """How long nothing needs to be done unless a message comes."""
+        now_ns = self._context.clock.now_ns()
+        until_sample_ns = self._sampler.next_ns - now_ns
+        flight = self._stepping.in_flight
+        if flight is None:
+            return until_sample_ns
+        return min(until_sample_ns, max(flight.deadline_ns - now_ns, POLL_NS if not self._stepping.is_done() else 0))

@@ -1,0 +1,208 @@
+"""The engine as its users hold it: start, submit, close."""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import torch
+from kvtrail_schema.emitter import Emitter
+from kvtrail_schema.enums import Tier
+from kvtrail_schema.reasons import OrphanReason
+
+from kvtrail_engine.clock import Clock, SystemClock
+from kvtrail_engine.context import Context
+from kvtrail_engine.core import Core
+from kvtrail_engine.errors import EngineClosedError
+from kvtrail_engine.estimates import Estimator
+from kvtrail_engine.executor import Executor
+from kvtrail_engine.history import History
+from kvtrail_engine.ids import Ids
+from kvtrail_engine.inbox import Call, CancelAsked, CloseAsked, Inbox, InboxReports, Submitted
+from kvtrail_engine.keys import load_or_create_key
+from kvtrail_engine.lifecycle import Lifecycle, Totals
+from kvtrail_engine.manifest import manifest_text
+from kvtrail_engine.observers import emitter_of
+from kvtrail_engine.request import RequestHandle, RequestSpec
+from kvtrail_engine.runtime.arena import Arena
+from kvtrail_engine.runtime.copies import CopyStream
+from kvtrail_engine.runtime.device import choose_device, label_of, make_deterministic
+from kvtrail_engine.sampling import CapacitySampler
+from kvtrail_engine.scheduler import Scheduler
+from kvtrail_engine.settings import EngineSettings
+from kvtrail_engine.stepping import Stepping
+from kvtrail_engine.tiers.floor import Floor
+from kvtrail_engine.tiers.host import HostMover
+from kvtrail_engine.tiers.nvme import NvmeMover
+from kvtrail_engine.tiers.pool import PoolStatistics, TierPool
+from kvtrail_engine.tiers.queue import QueueStatistics, TransferQueue
+from kvtrail_engine.tiers.segments import SegmentStore, remove_segments
+from kvtrail_engine.tiers.workers import Workers
+from kvtrail_engine.transfers import Transfers
+
+
+class EngineStatistics(NamedTuple):
+    """An engine at one moment; the parts were read one after the other."""
+
+    pools: dict[Tier, PoolStatistics]
+    queues: dict[Tier, QueueStatistics]
+    waiting: int
+    active: int
+    totals: Totals
+
+
+class Engine:
+    """A real offload engine. Made anywhere; `start` gives it its threads; any thread may submit; `close` ends them.
+
+    Observers are called on the engine's thread alone, in order, so that they need no lock; they must not block or raise.
+    Use it as a context manager, or call `close` yourself.
+
+    Raises:
+        SettingsError: the settings cannot work.
+        StorageError: `data_dir` cannot be used.
+    """
+
+    def __init__(self, settings: EngineSettings, observers: Sequence[Emitter] = (), clock: Clock | None = None) -> None:
+        settings.check()
+        self.settings = settings
+        self._clock = clock or SystemClock()
+        self.device = choose_device(settings.device)
+        make_deterministic(self.device)
+        self._emit = emitter_of(observers)
+        self._inbox = Inbox()
+        self._ids = Ids(settings.rank)
+        self._lock = threading.Lock()
+        self._is_closed = False  # guarded by _lock
+        self._build_tiers()
+        self._build_core()
+        self._thread = threading.Thread(target=self._core.run, name="kvtrail-engine", daemon=True)
+
+    @property
+    def device_label(self) -> str:
+        """What stands beside every result: `cuda` or `cpu-emulated`."""
+        return label_of(self.device)
+
+    def start(self) -> Self:
+        """Declare what there is, and start the threads."""
+        self._declare()
+        for workers in self._workers:
+            workers.start()
+        self._thread.start()
+        return self
+
+    def submit(self, spec: RequestSpec) -> RequestHandle:
+        """Hand a request over; returns at once. It arrives now, whatever the engine is doing.
+
+        Raises:
+            EngineClosedError: the engine takes no more.
+        """
+        with self._lock:
+            if self._is_closed:
+                message = f"request {spec.name}: the engine is closed"
+                raise EngineClosedError(message)
+            handle = RequestHandle(self._ids.request(), spec, lambda req: self._inbox.put(CancelAsked(req)))
+            self._inbox.put(Submitted(handle, self._clock.now_ns()))
+        return handle
+
+    def call_on_thread(self, run: Callable[[], None]) -> None:
+        """Run something on the engine's thread, soon, between two of its turns; for drills and proofs."""
+        self._inbox.put(Call(run))
+
+    def floor_of(self, tier: Tier) -> Floor:
+        """The floor of a tier below the gpu; its settings may be replaced at any time."""
+        return self._floors[tier]
+
+    def statistics(self) -> EngineStatistics:
+        """What is where. Cheap, from any thread, not one single moment."""
+        return EngineStatistics(
+            pools={tier: pool.statistics() for tier, pool in self.context.pools.items()},
+            queues={tier: queue.statistics() for tier, queue in self._queues.items()},
+            waiting=len(self._scheduler.waiting),
+            active=self._scheduler.active,
+            totals=self.lifecycle.totals,
+        )
+
+    def close(self) -> None:
+        """Call off what is left, end the threads, remove the tier's files. Blocks for ops in service; twice is once."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        if self._thread.ident is not None:
+            self._inbox.put(CloseAsked())
+            self._thread.join()
+            for workers in self._workers:
+                workers.close()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    @property
+    def _nvme_dir(self) -> Path:
+        """Where the segments lie."""
+        return self.settings.data_dir / "nvme"
+
+    def _build_tiers(self) -> None:
+        """Arenas, files, queues, floors and threads of every tier."""
+        settings, is_cuda = self.settings, self.device.type == "cuda"
+        cpu = torch.device("cpu")
+        self._stale_bytes = remove_segments(self._nvme_dir)
+        self.gpu_arena = Arena(settings, settings.gpu.slots, self.device)
+        self.host_arena = Arena(settings, settings.host.slots + settings.guest_slots, cpu, pinned=is_cuda)
+        self._store = SegmentStore(self._nvme_dir, settings.nvme.slots + settings.guest_slots, settings.block_bytes)
+        tiers = {Tier.HOST: settings.host, Tier.NVME: settings.nvme}
+        self._queues = {tier: TransferQueue(given.queue_ops) for tier, given in tiers.items()}
+        self._floors = {tier: Floor(given.floor, self._clock) for tier, given in tiers.items()}
+        reports = InboxReports(self._inbox)
+        host = [self._host_mover() for _ in range(settings.host.workers)]
+        nvme = [self._nvme_mover(pinned=is_cuda) for _ in range(settings.nvme.workers)]
+        self._workers = [
+            Workers("host", self._queues[Tier.HOST], host, reports, self._clock),
+            Workers("nvme", self._queues[Tier.NVME], nvme, reports, self._clock),
+        ]
+
+    def _host_mover(self) -> HostMover:
+        """What one thread of the host tier works with."""
+        stream = CopyStream(self.device, self._clock)
+        return HostMover(self.gpu_arena, self.host_arena, stream, self._floors[Tier.HOST], self._clock)
+
+    def _nvme_mover(self, *, pinned: bool) -> NvmeMover:
+        """What one thread of the nvme tier works with."""
+        bounce = Arena(self.settings, self.settings.op_blocks, torch.device("cpu"), pinned=pinned)
+        stream = CopyStream(self.device, self._clock)
+        floor = self._floors[Tier.NVME]
+        return NvmeMover(self.gpu_arena, self.host_arena, bounce, self._store, stream, floor, self._clock)
+
+    def _build_core(self) -> None:
+        """Everything that lives on the engine's thread."""
+        settings, clock = self.settings, self._clock
+        slots = {Tier.GPU: settings.gpu.slots, Tier.HOST: settings.host.slots, Tier.NVME: settings.nvme.slots}
+        self.context = Context(
+            settings=settings,
+            clock=clock,
+            ids=self._ids,
+            emit=self._emit,
+            pools={tier: TierPool(tier, count) for tier, count in slots.items()},
+            history=History(),
+            estimates=Estimator(settings),
+        )
+        self.transfers = Transfers(self.context, self._queues, pinned=self.host_arena.pinned)
+        self._scheduler = Scheduler(settings.step, self._emit)
+        key = load_or_create_key(settings.data_dir / "identity.key")
+        self.lifecycle = Lifecycle(self.context, self._scheduler, self.transfers, key)
+        executor = Executor(settings, self.device, self.gpu_arena, clock)
+        stepping = Stepping(self.context, self.lifecycle.residency, executor, self.lifecycle)
+        sampler = CapacitySampler(self.context, self._queues, self._store.free_bytes)
+        self._core = Core(self.context, self._inbox, self._scheduler, self.lifecycle, stepping, self.transfers, sampler)
+
+    def _declare(self) -> None:
+        """Tell what this engine is, before anything else; runs before its thread does."""
+        self._emit.manifest_declared(manifest_text(self.settings, self.device))
+        self._core.declare_tiers()
+        if self._stale_bytes:
+            self._emit.orphan_found(Tier.NVME, self._stale_bytes, OrphanReason.UNINDEXED)
+            self._emit.orphan_removed(Tier.NVME, self._stale_bytes, OrphanReason.UNINDEXED)

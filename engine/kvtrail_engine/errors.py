@@ -1,0 +1,72 @@
+"""Everything that this package raises.
+
+EngineError
+├── SettingsError          settings that cannot work together
+├── TraceError             a wrong line in a trace file
+├── EngineClosedError      the engine takes no more work
+├── EngineFailedError      the engine's thread ended by a defect
+└── TransferError          one op could not be done; becomes `swap_*_failed`, never leaves the engine
+    ├── ChecksumError      a record was read and is not what it should be
+    ├── RecordMissingError nothing of that identity lies there
+    ├── StorageError       the operating system refused
+    └── TransferCancelledError  nobody wants the op any more
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class EngineError(Exception):
+    """The root of all errors of this package."""
+
+
+class SettingsError(EngineError):
+    """Settings that cannot work; the message names the field and what would."""
+
+
+class TraceError(EngineError):
+    """A line of a trace file is wrong."""
+
+    def __init__(self, path: Path, line: int, problem: str) -> None:
+        super().__init__(f"{path}:{line}: {problem}")
+        self.path = path
+        self.line = line
+        self.problem = problem
+
+
+class EngineClosedError(EngineError):
+    """The engine was closed, so nothing can be submitted."""
+
+
+class EngineFailedError(EngineError):
+    """The engine's thread ended by a defect; the cause is chained."""
+
+
+class TransferError(EngineError):
+    """One op could not be done."""
+
+
+class ChecksumError(TransferError):
+    """A record's identity, length or checksum is not what the index says."""
+
+
+class RecordMissingError(TransferError):
+    """The place that should hold a record holds none."""
+
+
+class StorageError(TransferError):
+    """The operating system refused a read or a write."""
+
+
+class TransferCancelledError(TransferError):
+    """The op was called off before it was served."""
+
+
+@contextmanager
+def map_os_errors() -> Iterator[None]:
+    """The only place where an `OSError` of the storage becomes ours."""
+    try:
+        yield
+    except OSError as exc:
+        raise StorageError(str(exc)) from exc

@@ -1,0 +1,223 @@
+"""A request's way through the engine, from its arrival to its end, on the engine's thread."""
+
+from typing import NamedTuple
+
+from kvtrail_schema.enums import Tier
+from kvtrail_schema.identity import RequestId
+from kvtrail_schema.reasons import CancelReason, FinishReason, RejectReason, WaitReason
+
+from kvtrail_engine.context import Context
+from kvtrail_engine.hashing import blocks_of
+from kvtrail_engine.namespaces import Namespaces
+from kvtrail_engine.prepare import Prepared, Preparer
+from kvtrail_engine.request import Outcome, RequestHandle, RequestResult, Retention
+from kvtrail_engine.residency import Residency
+from kvtrail_engine.restoring import Restoring
+from kvtrail_engine.saving import Saving
+from kvtrail_engine.scheduler import Scheduler
+from kvtrail_engine.sequence import Phase, Sequence
+from kvtrail_engine.tiers.transfer import Transfer
+from kvtrail_engine.transfers import Transfers
+
+_WAITS = {Prepared.NO_ROOM: WaitReason.CAPACITY, Prepared.QUEUE_FULL: WaitReason.BACKPRESSURE}
+
+
+class Totals(NamedTuple):
+    """What the engine has done since its start."""
+
+    finished: int = 0
+    cancelled: int = 0
+    rejected: int = 0
+    restored_host_blocks: int = 0
+    restored_nvme_blocks: int = 0
+    computed_tokens: int = 0
+
+
+class Lifecycle:
+    """Owns every sequence; hears from steps and loads what became of them."""
+
+    def __init__(self, context: Context, scheduler: Scheduler, transfers: Transfers, key: bytes) -> None:
+        self._context = context
+        self._scheduler = scheduler
+        self._key = key
+        self._residency = Residency(context)
+        self._restoring = Restoring(context, self._residency, transfers, self)
+        self._preparer = Preparer(context, self._residency, self._restoring)
+        self._saving = Saving(context, self._residency, transfers)
+        self._sequences: dict[RequestId, Sequence] = {}
+        self.namespaces = Namespaces(context, key)
+        self.totals = Totals()
+
+    @property
+    def residency(self) -> Residency:
+        """The one that tells of pins and evictions."""
+        return self._residency
+
+    def arrive(self, handle: RequestHandle, arrived_ns: int) -> None:
+        """A request came: tell it, and let it wait for the next step's planning."""
+        spec, settings = handle.spec, self._context.settings
+        ns = self.namespaces.of(spec.tenant)
+        blocks = blocks_of(self._key, ns, spec.prompt, settings.block_tokens)
+        sequence = Sequence(handle, ns, arrived_ns, blocks, settings.block_tokens)
+        self._context.emit.request_arrived(handle.req, len(spec.prompt), ns, spec.name, t_ns=arrived_ns)
+        self._sequences[handle.req] = sequence
+        if self._can_never_run(sequence):
+            self._context.emit.request_rejected(handle.req, RejectReason.LIMIT)
+            self._end(sequence, Outcome.REJECTED, self._context.clock.now_ns())
+            return
+        self._scheduler.wait(sequence, WaitReason.BUDGET, arrived_ns)
+        self._scheduler.waiting.append(sequence)
+
+    def prepare_waiting(self) -> None:
+        """Give places in order of arrival; the first that gets none says why, for itself and for all behind it."""
+        waiting = self._scheduler.waiting
+        while waiting:
+            reason = self._prepare(waiting[0])
+            if reason is not None:
+                now_ns = self._context.clock.now_ns()
+                for sequence in waiting:
+                    self._scheduler.wait(sequence, reason, now_ns)
+                return
+
+    def cancel(self, req: RequestId) -> None:
+        """Call a request off; one that is in a step ends when the step does."""
+        sequence = self._sequences.get(req)
+        if sequence is None:
+            return
+        sequence.cancel_asked = True
+        if not sequence.is_in_step:
+            self._cancel(sequence)
+
+    def cancel_all(self) -> None:
+        """Call everything off."""
+        for req in list(self._sequences):
+            self.cancel(req)
+
+    def sweep_cancelled(self) -> None:
+        """After a step: end those that were called off meanwhile."""
+        for sequence in [s for s in self._sequences.values() if s.cancel_asked and not s.is_in_step]:
+            self._cancel(sequence)
+
+    def fail_all(self, error: BaseException) -> None:
+        """The engine ends by a defect: whoever waits for a result hears of it."""
+        for sequence in self._sequences.values():
+            sequence.handle.future.set_exception(error)
+        self._sequences.clear()
+
+    def first_token(self, sequence: Sequence, t_ns: int) -> None:
+        """From now on a token a step; what was computed is written through."""
+        del t_ns
+        self._scheduler.leave(sequence)
+        sequence.phase = Phase.DECODE
+        self._scheduler.enter(sequence)
+        if sequence.handle.spec.retention is Retention.STORE:
+            self._saving.save_created(sequence)
+
+    def last_token(self, sequence: Sequence, t_ns: int) -> None:
+        """The request has all its tokens."""
+        self._context.emit.request_finished(sequence.handle.req, len(sequence.output), FinishReason.LENGTH, t_ns)
+        self._end(sequence, Outcome.FINISHED, t_ns)
+
+    def loaded(self, sequence: Sequence, last: Transfer) -> None:
+        """The wait for the restore is over: tell it, and wait for budget."""
+        now_ns = self._context.clock.now_ns()
+        waited_ns = now_ns - sequence.loading_since_ns
+        req = sequence.handle.req
+        self._context.emit.copy_waited(req, waited_ns, last.op, tier=last.slower, t_ns=now_ns)
+        self._scheduler.leave(sequence)
+        sequence.phase = Phase.PREFILL
+        self._scheduler.enter(sequence)
+        self._scheduler.wait(sequence, WaitReason.BUDGET, now_ns)
+
+    def lost(self, sequence: Sequence) -> None:
+        """A load failed: give up everything, and be first in line for another attempt."""
+        now_ns = self._context.clock.now_ns()
+        self._scheduler.leave(sequence)
+        self._release(sequence, now_ns)
+        sequence.phase = Phase.WAITING
+        self._scheduler.wait(sequence, WaitReason.BUDGET, now_ns)
+        self._scheduler.waiting.appendleft(sequence)
+
+    def _can_never_run(self, sequence: Sequence) -> bool:
+        """Whether a request is empty, or larger than the gpu or the model."""
+        spec, settings = sequence.handle.spec, self._context.settings
+        length = len(spec.prompt) + spec.output_tokens
+        is_empty = len(spec.prompt) == 0 or spec.output_tokens < 1
+        return is_empty or length > settings.model.max_positions or sequence.total_blocks > settings.gpu.slots
+
+    def _prepare(self, sequence: Sequence) -> WaitReason | None:
+        """Try to give one request its place; why not, if not."""
+        if not self._scheduler.has_place:
+            return WaitReason.LIMIT
+        prepared = self._preparer.prepare(sequence, self._scheduler.ahead_tokens())
+        if prepared is not Prepared.DONE:
+            return _WAITS[prepared]
+        self._scheduler.waiting.popleft()
+        self._scheduler.enter(sequence)
+        if sequence.phase is Phase.LOADING:
+            sequence.loading_since_ns = sequence.loading_since_ns or self._context.clock.now_ns()
+            self._scheduler.wait(sequence, WaitReason.KV_LOAD, sequence.loading_since_ns)
+        else:
+            self._scheduler.wait(sequence, WaitReason.BUDGET, self._context.clock.now_ns())
+        return None
+
+    def _cancel(self, sequence: Sequence) -> None:
+        """End a request that nobody wants; its loads are called off where nobody else waits for them."""
+        now_ns = self._context.clock.now_ns()
+        self._restoring.abandon(sequence)
+        self._scheduler.leave(sequence)
+        self._context.emit.request_cancelled(sequence.handle.req, CancelReason.CLIENT, now_ns)
+        self._end(sequence, Outcome.CANCELLED, now_ns)
+
+    def _end(self, sequence: Sequence, outcome: Outcome, now_ns: int) -> None:
+        """Give up what a sequence holds and answer its sender."""
+        self._scheduler.leave(sequence)
+        self._release(sequence, now_ns)
+        sequence.phase = Phase.ENDED
+        del self._sequences[sequence.handle.req]
+        self._count(sequence, outcome)
+        spec = sequence.handle.spec
+        sequence.handle.future.set_result(
+            RequestResult(
+                name=spec.name,
+                req=sequence.handle.req,
+                tenant=spec.tenant,
+                outcome=outcome,
+                prompt_tokens=len(spec.prompt),
+                arrived_ns=sequence.arrived_ns,
+                first_token_ns=sequence.first_token_ns,
+                ended_ns=now_ns,
+                output=tuple(sequence.output),
+                restored=dict(sequence.restored),
+                computed_tokens=sequence.computed_tokens,
+                first_logits=sequence.first_logits,
+            )
+        )
+
+    def _release(self, sequence: Sequence, now_ns: int) -> None:
+        """Unpin its copies and return its other slots; it holds nothing afterwards."""
+        for index, slot in enumerate(sequence.slots):
+            copy = sequence.held.get(index)
+            if copy is None:
+                self._context.gpu.give_back(slot)
+            else:
+                self._residency.unpin(copy, now_ns, sequence.handle.req)
+        sequence.slots.clear()
+        sequence.held.clear()
+        sequence.todo.clear()
+        sequence.unread.clear()
+        sequence.created.clear()
+        sequence.reasons.clear()
+        sequence.loading_since_ns = 0
+
+    def _count(self, sequence: Sequence, outcome: Outcome) -> None:
+        """Add a request to the totals."""
+        totals = self.totals
+        self.totals = Totals(
+            finished=totals.finished + (outcome is Outcome.FINISHED),
+            cancelled=totals.cancelled + (outcome is Outcome.CANCELLED),
+            rejected=totals.rejected + (outcome is Outcome.REJECTED),
+            restored_host_blocks=totals.restored_host_blocks + sequence.restored.get(Tier.HOST, 0),
+            restored_nvme_blocks=totals.restored_nvme_blocks + sequence.restored.get(Tier.NVME, 0),
+            computed_tokens=totals.computed_tokens + sequence.computed_tokens,
+        )

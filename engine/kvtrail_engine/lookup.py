@@ -1,0 +1,91 @@
+"""The prefix of a prompt that some tier still has."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from kvtrail_schema.absent import NO_U64
+from kvtrail_schema.enums import Tier
+from kvtrail_schema.reasons import MissReason, PrefillReason
+
+from kvtrail_engine.context import Context
+from kvtrail_engine.sequence import Sequence
+from kvtrail_engine.tiers.pool import Block, Copy, CopyState
+
+_MISS_IN = {Tier.GPU: MissReason.GPU_POOL, Tier.HOST: MissReason.HOST_POOL, Tier.NVME: MissReason.DISK_INDEX}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The longest prefix, one copy a block: of several, the one in the fastest tier."""
+
+    began_ns: int
+    ended_ns: int
+    copies: tuple[Copy, ...]
+
+    def blocks_by_tier(self) -> Counter[Tier]:
+        """How many blocks each tier serves."""
+        return Counter(copy.tier for copy in self.copies)
+
+
+class Lookup:
+    """Runs on the engine's thread: a few dictionary reads a block."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def find(self, sequence: Sequence) -> Found:
+        """The longest prefix that is there. Changes nothing, tells nothing."""
+        began_ns = self._context.clock.now_ns()
+        copies: list[Copy] = []
+        for block in sequence.blocks[: sequence.reusable_blocks]:
+            copy = self._fastest(block)
+            if copy is None:
+                break
+            copies.append(copy)
+        return Found(began_ns, self._context.clock.now_ns(), tuple(copies))
+
+    def tell(self, sequence: Sequence, found: Found) -> None:
+        """Emit the lookup with its hits and misses, and note why missing blocks are computed."""
+        emit, req, t_ns = self._context.emit, sequence.handle.req, found.ended_ns
+        size = self._context.settings.block_tokens
+        served = found.blocks_by_tier()
+        emit.lookup_finished(
+            req,
+            found.ended_ns - found.began_ns,
+            sequence.prompt_tokens,
+            tokens_gpu=served[Tier.GPU] * size,
+            tokens_host=served[Tier.HOST] * size,
+            tokens_nvme=served[Tier.NVME] * size,
+            t_ns=t_ns,
+        )
+        for copy in found.copies:
+            emit.prefix_hit(req, copy.block.id, copy.tier, size, copy.block.ns, t_ns)
+        for index in range(len(found.copies), sequence.reusable_blocks):
+            self._tell_missing(sequence, index, t_ns)
+
+    def _tell_missing(self, sequence: Sequence, index: int, t_ns: int) -> None:
+        """One block that must be computed: never stored, lost, not to be trusted, or there behind a broken prefix."""
+        block = sequence.blocks[index]
+        if self._fastest(block) is not None:
+            sequence.reasons[index] = PrefillReason.TRUNCATED
+            return
+        loss = self._context.history.last(block.id)
+        reason = MissReason.NEVER_STORED if loss is None else _MISS_IN[loss.tier]
+        if loss is not None:
+            sequence.reasons[index] = PrefillReason.EVICTED
+        if (failure := sequence.failures.get(index)) is not None:
+            sequence.reasons[index] = failure
+            reason = MissReason.CHECKSUM if failure is PrefillReason.CHECKSUM else reason
+        cause = NO_U64 if loss is None else loss.event
+        self._context.emit.prefix_miss(sequence.handle.req, block.id, reason, block.tokens, cause, block.ns, t_ns)
+
+    def _fastest(self, block: Block) -> Copy | None:
+        """The copy in the fastest tier: on the gpu also one that is being loaded, below only readable ones."""
+        copy = self._context.gpu.find(block.id)
+        if copy is not None:
+            return copy
+        for pool in (self._context.host, self._context.nvme):
+            copy = pool.find(block.id)
+            if copy is not None and copy.state is CopyState.READY:
+                return copy
+        return None

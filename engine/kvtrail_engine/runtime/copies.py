@@ -1,0 +1,45 @@
+"""Copies between arenas: a dedicated CUDA stream a thread, or the thread itself where there is no device."""
+
+from collections.abc import Sequence
+
+import torch
+
+from kvtrail_engine.clock import Clock
+
+POLL_NS = 20_000
+
+Pair = tuple[torch.Tensor, torch.Tensor]
+
+
+class CopyStream:
+    """Belongs to one transfer thread. `start` submits, `finish` returns when the data is there; always in pairs.
+
+    On CUDA `start` only launches and `finish` polls an event, so that no thread ever synchronises the device. On the
+    CPU there is nobody else to do the copy, so that `finish` does it.
+    """
+
+    def __init__(self, device: torch.device, clock: Clock) -> None:
+        self._clock = clock
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._event = torch.cuda.Event() if device.type == "cuda" else None
+        self._pending: list[Pair] = []
+
+    def start(self, pairs: Sequence[Pair]) -> None:
+        """Submit copies of (destination, source)."""
+        if self._stream is None or self._event is None:
+            self._pending.extend(pairs)
+            return
+        with torch.cuda.stream(self._stream):
+            for destination, source in pairs:
+                destination.copy_(source, non_blocking=True)
+            self._event.record(self._stream)
+
+    def finish(self) -> None:
+        """Return when every submitted copy is complete."""
+        if self._event is None:
+            for destination, source in self._pending:
+                destination.copy_(source)
+            self._pending.clear()
+            return
+        while not self._event.query():
+            self._clock.sleep_until_ns(self._clock.now_ns() + POLL_NS)

@@ -1,0 +1,45 @@
+"""The state of each tier, told a few times a second."""
+
+from collections.abc import Callable, Mapping
+
+from kvtrail_schema.absent import NO_U64
+from kvtrail_schema.enums import Tier
+
+from kvtrail_engine.context import Context
+from kvtrail_engine.tiers.queue import TransferQueue
+
+
+class CapacitySampler:
+    """Runs on the engine's thread; a sample costs microseconds."""
+
+    def __init__(self, context: Context, queues: Mapping[Tier, TransferQueue], disk_free_bytes: Callable[[], int]) -> None:
+        self._context = context
+        self._queues = queues
+        self._disk_free_bytes = disk_free_bytes
+        self.next_ns = 0
+
+    def sample_if_due(self) -> None:
+        """Tell every tier once, if the interval has passed."""
+        now_ns = self._context.clock.now_ns()
+        if now_ns < self.next_ns:
+            return
+        self.next_ns = now_ns + self._context.settings.sample_interval_ns
+        for tier in self._context.pools:
+            self._sample(tier, now_ns)
+
+    def _sample(self, tier: Tier, now_ns: int) -> None:
+        """One tier; on nvme the free bytes are the file system's."""
+        block_bytes = self._context.settings.block_bytes
+        pool = self._context.pools[tier].statistics()
+        queue = self._queues[tier].statistics() if tier in self._queues else None
+        self._context.emit.capacity_sampled(
+            tier,
+            pool.slots * block_bytes,
+            (pool.slots - pool.free) * block_bytes,
+            self._disk_free_bytes() if tier is Tier.NVME else pool.free * block_bytes,
+            (pool.slots - pool.free - pool.evictable) * block_bytes,
+            pool.evictable * block_bytes,
+            0 if queue is None else queue.waiting,
+            NO_U64 if queue is None else queue.in_service,
+            t_ns=now_ns,
+        )

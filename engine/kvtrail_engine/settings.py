@@ -1,0 +1,162 @@
+"""Everything about an engine that can be set, with units in the names; frozen, checked once at the engine's start."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from kvtrail_engine.errors import SettingsError
+
+MIB = 1024 * 1024
+
+
+class DeviceChoice(Enum):
+    """Where the model computes; `AUTO` takes CUDA where there is a device."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class RestorePolicy(Enum):
+    """How it is chosen between loading a stored block and computing it again."""
+
+    AUTO = "auto"
+    """By live estimates, per request."""
+    RESTORE = "restore"
+    """Load whatever is stored."""
+    RECOMPUTE = "recompute"
+    """Never load."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloorSettings:
+    """The least time that an op takes, as a deadline over the real copy: latency plus bytes at a bandwidth.
+
+    Without it a laptop's page cache makes its nvme as fast as memory. All zero: no floor.
+    """
+
+    read_latency_ns: int = 0
+    write_latency_ns: int = 0
+    bytes_per_s: int = 0
+
+    def cost_ns(self, size_bytes: int, *, write: bool) -> int:
+        """The floor of one op of this size."""
+        latency_ns = self.write_latency_ns if write else self.read_latency_ns
+        return latency_ns + (size_bytes * 1_000_000_000 // self.bytes_per_s if self.bytes_per_s else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TierSettings:
+    """One tier: its room in blocks, its own threads, the bound of its queue in ops, and its floor."""
+
+    slots: int
+    workers: int = 1
+    queue_ops: int = 2048
+    floor: FloorSettings = field(default_factory=FloorSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """One scheduler iteration: what fits into it, and the least time that it takes (a deadline over the real compute)."""
+
+    budget_tokens: int = 256
+    max_sequences: int = 32
+    floor_ns: int = 0
+    floor_prefill_token_ns: int = 0
+    floor_decode_token_ns: int = 0
+
+    def cost_ns(self, prefill_tokens: int, decode_tokens: int) -> int:
+        """The floor of a step with these totals."""
+        return self.floor_ns + prefill_tokens * self.floor_prefill_token_ns + decode_tokens * self.floor_decode_token_ns
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """The shape of the transformer. Weights follow from `EngineSettings.seed` alone; all of it is fp32."""
+
+    layers: int = 2
+    width: int = 64
+    heads: int = 4
+    kv_heads: int = 2
+    hidden: int = 128
+    vocabulary: int = 1024
+    max_positions: int = 8192
+
+    @property
+    def head_width(self) -> int:
+        """Width of one attention head."""
+        return self.width // self.heads
+
+    @property
+    def kv_width(self) -> int:
+        """Width of the keys (and of the values) of one token in one layer."""
+        return self.kv_heads * self.head_width
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """One engine. `data_dir` holds the segment files of nvme and the key that block ids are hashed with."""
+
+    data_dir: Path
+    seed: int = 0
+    rank: int = 0
+    device: DeviceChoice = DeviceChoice.AUTO
+    block_tokens: int = 32
+    model: ModelSettings = field(default_factory=ModelSettings)
+    gpu: TierSettings = field(default_factory=lambda: TierSettings(slots=512))
+    host: TierSettings = field(default_factory=lambda: TierSettings(slots=1024))
+    nvme: TierSettings = field(default_factory=lambda: TierSettings(slots=8192, workers=4))
+    step: StepSettings = field(default_factory=StepSettings)
+    restore_policy: RestorePolicy = RestorePolicy.AUTO
+    estimate_window: int = 1024
+    """So many of the last ops (and steps) make an estimate's P50: long, so that one burst does not turn the policy."""
+    op_blocks: int = 16
+    """The most blocks in one op."""
+    host_low_slots: int = 64
+    """With fewer free host slots than this, the least recently used host blocks are demoted to nvme."""
+    guest_slots: int = 0
+    """Slots on host and on nvme beside the pools', for a tenant that a drill brings with a quota of its own."""
+    sample_interval_ns: int = 250_000_000
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the KV of one block: keys and values of every layer, fp32."""
+        return self.model.layers * 2 * self.block_tokens * self.model.kv_width * 4
+
+    def check(self) -> None:
+        """Raise `SettingsError` for what cannot work, before anything is allocated."""
+        wrong = [problem for problem, is_wrong in self._problems().items() if is_wrong]
+        if wrong:
+            message = "; ".join(wrong)
+            raise SettingsError(message)
+
+    def _problems(self) -> dict[str, bool]:
+        """Each rule in words, and whether it is broken."""
+        model = self.model
+        tiers = (self.gpu, self.host, self.nvme)
+        return {
+            "block_tokens must be positive": self.block_tokens < 1,
+            "step.budget_tokens must hold at least one block": self.step.budget_tokens < self.block_tokens,
+            "step.max_sequences must be positive": self.step.max_sequences < 1,
+            "model.width must be heads times an even head width": bool(model.width % model.heads or model.head_width % 2),
+            "model.heads must be a multiple of model.kv_heads": bool(model.heads % model.kv_heads),
+            "each tier needs slots, workers and queue_ops of at least 1": any(
+                min(t.slots, t.workers, t.queue_ops) < 1 for t in tiers
+            ),
+            "host_low_slots must be below host.slots": self.host_low_slots >= self.host.slots,
+            "op_blocks must be positive": self.op_blocks < 1,
+        }
+
+    def floors_text(self) -> str:
+        """One line that says every floor; it belongs beside every result."""
+        step = self.step
+        parts = [
+            f"{name} read {t.floor.read_latency_ns / 1e6:g} ms, write {t.floor.write_latency_ns / 1e6:g} ms, "
+            f"{t.floor.bytes_per_s / MIB:g} MiB/s"
+            for name, t in (("host", self.host), ("nvme", self.nvme))
+        ]
+        parts.append(
+            f"step {step.floor_ns / 1e6:g} ms + {step.floor_prefill_token_ns / 1e3:g} us a prefill token "
+            f"+ {step.floor_decode_token_ns / 1e3:g} us a decode token"
+        )
+        return "floors: " + "; ".join(parts)

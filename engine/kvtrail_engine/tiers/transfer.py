@@ -1,0 +1,90 @@
+"""One op: one hop of some blocks from tier to tier, and what became of it."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kvtrail_schema.enums import Tier
+from kvtrail_schema.identity import EventId, OpId, RequestId, Slot
+
+from kvtrail_engine.tiers.pool import Block, Copy
+
+
+class TransferOutcome(Enum):
+    """How an op ended."""
+
+    DONE = "done"
+    CHECKSUM = "checksum"
+    MISSING = "missing"
+    IO = "io"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One block of an op: from this slot of the source to that one of the destination.
+
+    `source` and `target` are the copies; a source is referenced until the op ends.
+    """
+
+    block: Block
+    source: Copy
+    target: Copy
+    cause: EventId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What a decision was made on; None where nothing was known."""
+
+    restore_ns: int | None = None
+    recompute_ns: int | None = None
+    keep_ns: int | None = None
+
+
+@dataclass(slots=True)
+class Parts:
+    """The parts of an op after its queue, in order in time; they add up to the time from its start to its end."""
+
+    alloc_ns: int = 0
+    submit_ns: int = 0
+    io_ns: int = 0
+    copy_ns: int = 0
+    sync_ns: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Transfer:
+    """An op on its way. Written by the engine's thread before it is queued, then by its worker, then read by the first.
+
+    `cancelled` alone is written by the engine's thread while others read it: one bool, and late is harmless.
+    """
+
+    op: OpId
+    src: Tier
+    dst: Tier
+    rows: tuple[Row, ...]
+    queued_ns: int
+    req: RequestId | None = None
+    estimates: Estimates = field(default_factory=Estimates)
+    depth: int = 0
+    cancelled: bool = False
+    started_ns: int = 0
+    ended_ns: int = 0
+    parts: Parts = field(default_factory=Parts)
+    outcome: TransferOutcome = TransferOutcome.DONE
+    detail: str = ""
+
+    @property
+    def slower(self) -> Tier:
+        """The tier whose queue and floor the op goes by."""
+        return max(self.src, self.dst)
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the op goes to the slower tier."""
+        return self.dst > self.src
+
+    @property
+    def slots(self) -> tuple[tuple[Slot, Slot], ...]:
+        """(source, destination) of each row."""
+        return tuple((row.source.slot, row.target.slot) for row in self.rows)

@@ -1,0 +1,190 @@
+"""The life of an op as the engine's thread sees it: queued, started, ended, each told once a row."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kvtrail_schema.absent import NO_U64
+from kvtrail_schema.enums import Path, Tier
+from kvtrail_schema.identity import OpId, RequestId
+from kvtrail_schema.reasons import ErrorReason, SwapInFailReason, SwapOutFailReason
+
+from kvtrail_engine.context import Context
+from kvtrail_engine.tiers.queue import TransferQueue
+from kvtrail_engine.tiers.transfer import Estimates, Row, Transfer, TransferOutcome
+
+OnEnd = Callable[[Transfer], None]
+
+_IN_FAILED = {
+    TransferOutcome.CHECKSUM: SwapInFailReason.CHECKSUM,
+    TransferOutcome.MISSING: SwapInFailReason.MISSING,
+    TransferOutcome.IO: SwapInFailReason.IO,
+    TransferOutcome.CANCELLED: SwapInFailReason.CANCELLED,
+}
+_OUT_FAILED = {
+    TransferOutcome.CHECKSUM: SwapOutFailReason.CHECKSUM,
+    TransferOutcome.MISSING: SwapOutFailReason.MISSING,
+    TransferOutcome.IO: SwapOutFailReason.IO,
+    TransferOutcome.CANCELLED: SwapOutFailReason.CANCELLED,
+}
+_ERROR = {
+    TransferOutcome.CHECKSUM: ErrorReason.CHECKSUM,
+    TransferOutcome.MISSING: ErrorReason.IO,
+    TransferOutcome.IO: ErrorReason.IO,
+}
+
+
+def _absent(value: int | None) -> int:
+    """A 64-bit value, or the number that says there is none."""
+    return NO_U64 if value is None else value
+
+
+class Transfers:
+    """Runs on the engine's thread and never blocks; every event of an op is emitted here, with the times of its worker."""
+
+    def __init__(self, context: Context, queues: Mapping[Tier, TransferQueue], *, pinned: bool) -> None:
+        self._context = context
+        self._queues = queues
+        self._pinned = pinned
+        self._on_end: dict[OpId, tuple[Transfer, OnEnd]] = {}
+
+    def has_room(self, tier: Tier, ops: int) -> bool:
+        """Whether a tier's queue takes so many more ops."""
+        return self._queues[tier].has_room(ops)
+
+    @property
+    def in_flight(self) -> int:
+        """Ops that have not ended."""
+        return len(self._on_end)
+
+    def find(self, op: OpId) -> Transfer | None:
+        """An op that has not ended."""
+        known = self._on_end.get(op)
+        return None if known is None else known[0]
+
+    def queue(
+        self,
+        rows: Sequence[Row],
+        now_ns: int,
+        on_end: OnEnd,
+        req: RequestId | None = None,
+        estimates: Estimates | None = None,
+    ) -> Transfer | None:
+        """Queue one op for these rows and tell it; None, and nothing is told, where the queue is full.
+
+        `on_end` is called on this thread after the op's end was told, whatever its outcome.
+        """
+        src, dst = rows[0].source.tier, rows[0].target.tier
+        transfer = Transfer(self._context.ids.op(), src, dst, tuple(rows), now_ns, req, estimates or Estimates())
+        if not self._queues[transfer.slower].offer_nowait(transfer):
+            return None
+        self._on_end[transfer.op] = (transfer, on_end)
+        self._tell_queued(transfer)
+        return transfer
+
+    def started(self, transfer: Transfer) -> None:
+        """A worker took the op; tell it with the worker's time."""
+        emit = self._context.emit.swap_out_started if transfer.is_write else self._context.emit.swap_in_started
+        for row in transfer.rows:
+            emit(
+                transfer.op,
+                transfer.src,
+                transfer.dst,
+                row.block.id,
+                row.target.slot,
+                self._context.settings.block_bytes,
+                _req(transfer),
+                ns=row.block.ns,
+                t_ns=transfer.started_ns,
+            )
+
+    def ended(self, transfer: Transfer) -> None:
+        """A worker has done with the op; tell its end, then let its owner draw the consequences."""
+        _, on_end = self._on_end.pop(transfer.op)
+        if transfer.outcome is TransferOutcome.DONE:
+            self._tell_done(transfer)
+        else:
+            self._tell_failed(transfer)
+        on_end(transfer)
+
+    def _tell_queued(self, transfer: Transfer) -> None:
+        """One row a block; the estimates stand on the first one."""
+        size_bytes = self._context.settings.block_bytes
+        common = (transfer.op, transfer.src, transfer.dst)
+        for number, row in enumerate(transfer.rows):
+            place = (row.block.id, row.target.slot, size_bytes, _req(transfer))
+            cause, ns, t_ns = _absent(row.cause), row.block.ns, transfer.queued_ns
+            if transfer.is_write:
+                self._context.emit.swap_out_queued(*common, *place, depth=transfer.depth, cause=cause, ns=ns, t_ns=t_ns)
+                continue
+            told = transfer.estimates if number == 0 else Estimates()
+            self._context.emit.swap_in_queued(
+                *common,
+                *place,
+                depth=transfer.depth,
+                cause=cause,
+                restore_estimate_ns=_absent(told.restore_ns),
+                recompute_estimate_ns=_absent(told.recompute_ns),
+                keep_estimate_ns=_absent(told.keep_ns),
+                ns=ns,
+                t_ns=t_ns,
+            )
+
+    def _tell_done(self, transfer: Transfer) -> None:
+        """The closing rows; the six parts stand on the first one."""
+        emit = self._context.emit.swap_out_written if transfer.is_write else self._context.emit.swap_in_loaded
+        path = self._path(transfer)
+        for number, row in enumerate(transfer.rows):
+            parts = _parts(transfer) if number == 0 else (NO_U64,) * 6
+            queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns = parts
+            emit(
+                transfer.op,
+                transfer.src,
+                transfer.dst,
+                row.block.id,
+                row.target.slot,
+                self._context.settings.block_bytes,
+                row.block.tokens,
+                _req(transfer),
+                path=path,
+                pinned=self._pinned,
+                ns=row.block.ns,
+                queue_ns=queue_ns,
+                alloc_ns=alloc_ns,
+                submit_ns=submit_ns,
+                io_ns=io_ns,
+                copy_ns=copy_ns,
+                sync_ns=sync_ns,
+                t_ns=transfer.ended_ns,
+            )
+
+    def _tell_failed(self, transfer: Transfer) -> None:
+        """The failing rows, and the error unless the op was called off."""
+        for number, row in enumerate(transfer.rows):
+            parts = _parts(transfer) if number == 0 else (NO_U64,) * 6
+            common = (transfer.op, transfer.src, transfer.dst)
+            place = (row.block.id, self._context.settings.block_bytes, _req(transfer))
+            if transfer.is_write:
+                reason = _OUT_FAILED[transfer.outcome]
+                self._context.emit.swap_out_failed(*common, reason, *place, row.block.ns, *parts, transfer.ended_ns)
+            else:
+                cause = _IN_FAILED[transfer.outcome]
+                self._context.emit.swap_in_failed(*common, cause, *place, NO_U64, row.block.ns, *parts, transfer.ended_ns)
+        if (error := _ERROR.get(transfer.outcome)) is not None:
+            self._context.emit.error(error, transfer.slower, transfer.op, _req(transfer), transfer.detail, transfer.ended_ns)
+
+    def _path(self, transfer: Transfer) -> Path:
+        """The way that the bytes took."""
+        if transfer.slower is Tier.HOST:
+            return Path.DMA
+        return Path.BOUNCE if transfer.dst is Tier.GPU else Path.POSIX
+
+
+def _req(transfer: Transfer) -> RequestId:
+    """The op's request, or the number that says there is none."""
+    return RequestId(_absent(transfer.req))
+
+
+def _parts(transfer: Transfer) -> tuple[int, int, int, int, int, int]:
+    """The six parts, in order; they add up to the time from queued to ended."""
+    parts = transfer.parts
+    queue_ns = transfer.started_ns - transfer.queued_ns
+    return queue_ns, parts.alloc_ns, parts.submit_ns, parts.io_ns, parts.copy_ns, parts.sync_ns
