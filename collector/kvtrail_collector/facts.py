@@ -152,6 +152,7 @@ class RequestFacts:
     text: str | None
     ns: NamespaceId | None
     tokens: int
+    arrived_seq: Seq
     arrived_ns: int
     end_ns: int
     end: EndKind

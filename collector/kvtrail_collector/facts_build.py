@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from kvtrail_schema.enums import Reason
 from kvtrail_schema.events import Event
-from kvtrail_schema.identity import NamespaceId, OpId, RequestId, Stream
+from kvtrail_schema.identity import NamespaceId, OpId, RequestId, Seq, Stream
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.facts import Chunk, EndKind, Lookup, Op, RequestFacts, State, StateChange, Timeline, Wait
@@ -105,6 +105,7 @@ class _Builder:
             rows.ids["req"][arrivals].tolist(),
             rows.ids["ns"][arrivals].tolist(),
             rows.ints["tokens"][arrivals].tolist(),
+            rows.seq[arrivals].tolist(),
             rows.t_ns[arrivals].tolist(),
             rows.stream[arrivals].tolist(),
             rows.text[arrivals].tolist(),
@@ -112,13 +113,14 @@ class _Builder:
         )
         states, lookups, chunks, waits = self._states(), self._lookups(), self._chunks(), self._waits()
         firsts, ends = rows.t_ns[self.firsts.places].tolist(), self._ends()
-        for place, (req, ns, tokens, arrived, stream, text) in enumerate(columns):
+        for place, (req, ns, tokens, seq, arrived, stream, text) in enumerate(columns):
             end, kind = _ending(self.firsts.of(firsts, place), self.ends.of(ends, place), self.lines[stream].last_ns)
             yield RequestFacts(
                 request=RequestId(req),
                 text=text,
                 ns=None if ns == int(NO_ID) else NamespaceId(ns),
                 tokens=tokens,
+                arrived_seq=Seq(seq),
                 arrived_ns=arrived,
                 end_ns=max(arrived, end),
                 end=kind,

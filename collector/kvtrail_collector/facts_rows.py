@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 IdArray = NDArray[np.uint64]
 IntArray = NDArray[np.int64]
 Interval = tuple[int, int]
+BoolArray = NDArray[np.bool_]
 
 NO_ID: Final = np.uint64(2**64 - 1)
 NO_INT: Final = -1

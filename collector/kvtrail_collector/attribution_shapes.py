@@ -1,0 +1,83 @@
+"""What attribution answers, in the shapes that the API and the command line publish."""
+
+import msgspec
+
+from kvtrail_collector.ledger_parts import Component
+
+
+class Window(msgspec.Struct, frozen=True):
+    """A stretch of time, by arrival: [start, end). `coverage` is the share of it that no hole in seq makes unknown."""
+
+    start_ns: int
+    end_ns: int
+    requests: int
+    coverage: float
+
+
+class EventRef(msgspec.Struct, frozen=True):
+    """Names one event."""
+
+    engine: str
+    epoch: int
+    rank: int
+    seq: int
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What is wrong, on which basis, how sure, by which figures and events, and what helps."""
+
+    code: str
+    tier: str | None
+    tenant: str | None
+    component: Component | None
+    share: float
+    confidence: float
+    basis: str
+    window: Window
+    evidence: dict[str, float | int | str]
+    events: tuple[EventRef, ...]
+    action: str
+    also: tuple[str, ...] = ()
+
+
+class Delta(msgspec.Struct, frozen=True):
+    """How much more of one component the tail of the window has than that of the reference, with its interval."""
+
+    component: Component
+    tier: str | None
+    excess_ms: float
+    low_ms: float
+    high_ms: float
+    share: float
+
+
+class BlameRow(msgspec.Struct, frozen=True):
+    """So much of the waiting in a queue was behind work of this tenant and kind."""
+
+    queue: str
+    tenant: str | None
+    kind: str
+    waited_ns: int
+    share: float
+
+
+class Attribution(msgspec.Struct, frozen=True, kw_only=True):
+    """What made the slow requests of a window slower than those of a reference.
+
+    `window` is None where no spike was found; figures are None where they are not known, and `why_not` says why.
+    """
+
+    window: Window | None = None
+    reference: Window | None = None
+    quantile: float | None = None
+    excess_tail_ms: float | None = None
+    excess_quantile_ms: float | None = None
+    mix_ms: float | None = None
+    components: tuple[Delta, ...] = ()
+    identified: bool = False
+    why_not: str | None = None
+    blame: tuple[BlameRow, ...] = ()
+    exemplars: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    schema: int = 1
+    device: str | None = None

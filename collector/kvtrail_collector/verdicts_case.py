@@ -1,0 +1,87 @@
+"""What a detector of population verdicts is given, and what it gives back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from kvtrail_schema.enums import Tier
+
+from kvtrail_collector.attribution_shapes import EventRef, Window
+from kvtrail_collector.attribution_tail import Excess
+from kvtrail_collector.blame_accounts import Blame
+from kvtrail_collector.bootstrap import Resamples
+from kvtrail_collector.facts import Op, RequestFacts
+from kvtrail_collector.facts_build import Recording
+from kvtrail_collector.facts_rows import BoolArray
+from kvtrail_collector.ledger_parts import Component
+from kvtrail_collector.population import Cause, Population
+
+
+@dataclass(frozen=True)
+class Case:
+    """One window under suspicion: its requests, those of the reference, and by how much their tails differ."""
+
+    recording: Recording
+    window: Window
+    reference: Window
+    reference_side: str
+    requests: Population
+    reference_requests: Population
+    excess: Excess
+    resamples: Resamples
+    blame: Blame
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The columns of all figures."""
+        return self.requests.causes
+
+    def excess_ns(self, cause: Cause) -> float:
+        """How much more of a cause the tail of the window has; 0 for one that nobody met."""
+        return float(self.excess.causes_ns[self.causes.index(cause)]) if cause in self.causes else 0.0
+
+    @cached_property
+    def tail(self) -> tuple[RequestFacts, ...]:
+        """The requests in the tail of the window, slowest first."""
+        weighed = zip(self.requests.facts, self.excess.window.weights, strict=True)
+        return tuple(sorted((facts for facts, weight in weighed if weight), key=lambda f: f.arrived_ns - f.end_ns))
+
+    def tail_ops(self, tier: Tier) -> list[Op]:
+        """The transfers of the tail's requests that a tier was the slower end of."""
+        return [op for facts in self.tail for op in facts.ops if op.tier is tier]
+
+    def ops_queued_in(self, window: Window, tier: Tier) -> BoolArray:
+        """Which ops of a tier were queued in a window."""
+        ops = self.recording.ops
+        return np.asarray((ops.tier == tier) & (ops.queued_ns >= window.start_ns) & (ops.queued_ns < window.end_ns))
+
+    def event(self, stream: int, seq: int) -> EventRef:
+        """The name of an event."""
+        home = self.recording.rows.streams[stream]
+        return EventRef(home.engine, home.epoch, home.rank, seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a detector found: the causes that it explains, and the figures and events that show it."""
+
+    explains: tuple[Cause, ...]
+    evidence: dict[str, float | int | str]
+    events: tuple[EventRef, ...]
+    tenant: str | None = None
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """One code: the components that call for it, the action that it names, and the test of its mechanism.
+
+    `find` is asked once for each tier (None: no tier) that has more of one of the components than the reference. It
+    returns None where the look-alike is the better explanation.
+    """
+
+    code: str
+    components: frozenset[Component]
+    action: str
+    find: Callable[[Case, Tier | None], Finding | None]

@@ -1,0 +1,72 @@
+"""Which stretch of time is to be explained, and which one it is compared with (LEDGER §5, steps 1 to 3)."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from kvtrail_collector.attribution_tail import choose_quantile
+from kvtrail_collector.facts_rows import Interval
+from kvtrail_collector.population import Population
+from kvtrail_collector.window_scan import SECOND_NS, find_spell
+
+MAX_P_VALUE: Final = 0.01
+MIN_LIFT_SHARE: Final = 0.10
+MIN_LIFT_NS: Final = 5_000_000
+REFERENCE_IN_WINDOWS: Final = 5
+_WARM_UP_SHARE: Final = 0.08
+_WARM_UP_NS: Final = 5 * SECOND_NS
+_WARM_UP_MOST_NS: Final = 60 * SECOND_NS
+_WARM_UP_MOST_SHARE: Final = 0.2
+_RECOVERY_SHARE: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A window, its reference, and the quantile that both can bear; `side` says where the reference lies."""
+
+    window: Interval
+    reference: Interval
+    quantile: Fraction
+    side: str
+
+
+def warm_up_end_ns(population: Population) -> int:
+    """When a run has warmed up: after 8 % of it, at least 5 s and at most a minute or a fifth."""
+    start, end = int(population.arrived_ns[0]), int(population.arrived_ns[-1])
+    wanted = min(max(_WARM_UP_NS, int((end - start) * _WARM_UP_SHARE)), _WARM_UP_MOST_NS)
+    return start + min(wanted, int((end - start) * _WARM_UP_MOST_SHARE))
+
+
+def search_window(population: Population, *, seed: int) -> Interval | None:
+    """The spike in a population that is not empty, or None where the best candidate is no better than chance."""
+    warm = population.arrived_in(warm_up_end_ns(population), int(population.arrived_ns[-1]) + 1)
+    spell = find_spell(warm.arrived_ns, warm.latency_ns, seed=seed)
+    if spell is None or spell.p_value > MAX_P_VALUE:
+        return None
+    return spell.start_ns, spell.end_ns
+
+
+def choose(population: Population, window: Interval, reference: Interval | None) -> Choice | None:
+    """A reference for a window: as given, or before the window, or after it where that bears a higher quantile.
+
+    None where nothing bears even the median.
+    """
+    requests = len(population.arrived_in(*window))
+    sides = {"given": reference} if reference else _sides(population, window)
+    best: Choice | None = None
+    for side, stretch in sides.items():
+        quantile = choose_quantile(requests, len(population.arrived_in(*stretch)))
+        if quantile is not None and (best is None or quantile > best.quantile):
+            best = Choice(window, stretch, quantile, side)
+    return best
+
+
+def _sides(population: Population, window: Interval) -> dict[str, Interval]:
+    """The stretches on both sides of a window, without warm-up and recovery, the preferred one first."""
+    length = window[1] - window[0]
+    longest = REFERENCE_IN_WINDOWS * length
+    warm, last = warm_up_end_ns(population), int(population.arrived_ns[-1]) + 1
+    recovered = window[1] + int(length * _RECOVERY_SHARE)
+    before = (max(warm, window[0] - longest), max(window[0], warm))
+    after = (min(recovered, last), min(recovered + longest, last))
+    return {"before": before, "after": after}
