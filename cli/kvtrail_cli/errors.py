@@ -4,11 +4,21 @@
 CommandError
 ├── CollectorUnreachable   nobody answers at the address
 ├── CollectorRefused       the collector answered and did not do it
-└── InputInvalid           a flag, a setting or a file is wrong
+├── InputInvalid           a flag, a setting or a file is wrong
+└── PartMissing            the verb needs a part of kvtrail that is not installed
 ```
+
+Errors of the other packages say themselves what, where and what to do; `command_errors` is the one place that turns them
+into a `CommandError`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+from typing import Final
+
+from kvtrail_agent.errors import AgentError
+from kvtrail_schema.errors import SchemaError
 
 
 class Exit(IntEnum):
@@ -34,3 +44,39 @@ class CollectorRefused(CommandError):
 
 class InputInvalid(CommandError):
     """A flag, a setting or a file is wrong."""
+
+
+class PartMissing(CommandError):
+    """The verb needs a part of kvtrail that is not installed."""
+
+
+_EXTRA_OF: Final = {
+    "duckdb": "collector",
+    "fastapi": "collector",
+    "sqlalchemy": "collector",
+    "uvicorn": "collector",
+    "streamlit": "dashboards",
+    "torch": "engine",
+}
+
+
+@contextmanager
+def command_errors() -> Iterator[None]:
+    """Turn what other packages raise on purpose into a `CommandError`. Anything else is a fault of ours and shows its trace."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        extra = _EXTRA_OF.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        message = f"this verb needs {error.name}: pip install 'kvtrail[{extra}]'"
+        raise PartMissing(message) from error
+    except (AgentError, SchemaError) as error:
+        raise InputInvalid(str(error)) from error
+    except Exception as error:
+        if type(error).__module__.startswith(
+            ("kvtrail_collector.errors", "kvtrail_engine.errors", "kvtrail_dashboards.errors")
+        ):
+            # Compared by module, since importing these packages here would load their databases and tensors.
+            raise InputInvalid(str(error)) from error
+        raise

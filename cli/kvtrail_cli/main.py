@@ -6,7 +6,7 @@ from typing import Final
 import typer
 
 from kvtrail_cli.commands import attribute, collector, dashboard, demo, doctor, engine, loss, why
-from kvtrail_cli.errors import CommandError, Exit
+from kvtrail_cli.errors import CommandError, Exit, command_errors
 
 APP: Final = typer.Typer(
     name="kvtrail",
@@ -25,7 +25,8 @@ APP.add_typer(collector.APP, name="collector")
 def run() -> None:
     """Run the command line; a command that cannot be done ends with 2 and one line on standard error."""
     try:
-        APP()
+        with command_errors():
+            APP()
     except CommandError as error:
         print(f"kvtrail: {error}", file=sys.stderr)  # noqa: T201 - the one place where errors are told
         sys.exit(Exit.IMPOSSIBLE)

@@ -48,7 +48,12 @@ class Advance(Protocol):
 @contextmanager
 def progress(title: str) -> Iterator[Advance]:
     """A bar on standard error while long work runs; nothing where standard error is no terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal) as bar:
         task = bar.add_task(title, total=None)
 

@@ -1,0 +1,46 @@
+"""`kvtrail dashboard`: the pages, in front of a running collector."""
+
+import subprocess
+from typing import Annotated
+
+import typer
+
+from kvtrail_cli.client import DEFAULT_URL
+from kvtrail_cli.options import TokenFile, Url
+from kvtrail_cli.output import note
+
+NAME = "dashboard"
+DEFAULT_PORT = 4751
+
+
+def command(
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    port: Annotated[int, typer.Option(help="Port to listen on, on loopback.")] = DEFAULT_PORT,
+) -> None:
+    """Serve the dashboard on loopback until Ctrl-C."""
+    process = start(url, port, str(token_file) if token_file else None)
+    note(f"dashboard: http://127.0.0.1:{port}  (Ctrl-C ends it)")
+    try:
+        status = process.wait()
+    except KeyboardInterrupt:
+        status = stop(process)
+    raise typer.Exit(status)
+
+
+def start(url: str, port: int, token_file: str | None) -> "subprocess.Popen[bytes]":
+    """Start the pages in a process of their own."""
+    from kvtrail_dashboards.serve import command as streamlit_command  # noqa: PLC0415 - needs the extra
+
+    return subprocess.Popen(streamlit_command(port, url, token_file), stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
+
+
+def stop(process: "subprocess.Popen[bytes]") -> int:
+    """End a process that this one started, gently first. Its end on request is no failure."""
+    process.terminate()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return 0

@@ -1,0 +1,118 @@
+"""Answers as tables for people: pure, from the published shapes to what is printed."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from kvtrail_collector.attribution_shapes import Attribution, Delta, Verdict, Window
+from kvtrail_collector.loss import Loss, StreamLoss
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from kvtrail_cli.output import percent
+
+_NS_PER_S = 1_000_000_000
+
+
+def attribution_view(found: Attribution) -> RenderableType:
+    """The explanation of a spike: verdicts first, then where the excess lies, then whose work filled the queue."""
+    if found.window is None:
+        return Text(f"No spike: {found.why_not or 'nothing stands out'}.")
+    parts: list[RenderableType] = [Text(_headline(found), style="bold")]
+    parts += [verdict_view(verdict) for verdict in found.verdicts]
+    if not found.verdicts:
+        parts.append(Text(f"No verdict: {found.why_not or 'no component has a code of its own'}."))
+    parts.append(_components(found.components))
+    if found.blame:
+        parts.append(_blame(found))
+    if found.exemplars:
+        parts.append(Text(f"worst requests: {', '.join(found.exemplars[:5])}   (kvtrail why REQUEST)"))
+    return Group(*parts)
+
+
+def _headline(found: Attribution) -> str:
+    """The spike in one line."""
+    window = found.window
+    assert window is not None, "a headline is made for a window"
+    lasted_s = (window.end_ns - window.start_ns) / _NS_PER_S
+    quantile = f"P{found.quantile * 100:g}" if found.quantile is not None else "tail"
+    excess = (
+        f"{quantile} +{found.excess_quantile_ms:,.0f} ms" if found.excess_quantile_ms is not None else f"{quantile} not known"
+    )
+    device = f", {found.device}" if found.device else ""
+    return f"Spike of {lasted_s:.1f} s, {window.requests:,} requests, {excess}, coverage {percent(window.coverage)}{device}"
+
+
+def verdict_view(verdict: Verdict) -> Text:
+    """One verdict: what, where, how sure, on which figures, what to do."""
+    text = Text()
+    where = " ".join(part for part in (verdict.tier, verdict.tenant) if part)
+    text.append(f"{verdict.code}{' on ' + where if where else ''}", style="bold red")
+    text.append(f"  {percent(verdict.share)} of the excess, confidence {percent(verdict.confidence)} ({verdict.basis})\n")
+    evidence = ", ".join(f"{name} {_shown(value)}" for name, value in verdict.evidence.items())
+    text.append(f"  evidence: {evidence}\n  action: {verdict.action}")
+    if verdict.also:
+        text.append(f"\n  also: {', '.join(verdict.also)}")
+    return text
+
+
+def _shown(value: float | str) -> str:
+    """A figure of evidence, short."""
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+def _components(deltas: Iterable[Delta]) -> Table:
+    """The excess of the tail by component and tier."""
+    table = Table("component", "tier", "excess ms", "95 % interval", "share", box=None, header_style="dim")
+    for delta in deltas:
+        interval = f"{delta.low_ms:,.1f} … {delta.high_ms:,.1f}"
+        table.add_row(str(delta.component), delta.tier or "", f"{delta.excess_ms:,.1f}", interval, percent(delta.share))
+    return table
+
+
+def _blame(found: Attribution) -> Table:
+    """Behind whose work the requests of the window waited."""
+    table = Table("queue", "behind tenant", "kind of work", "waited", "share", box=None, header_style="dim")
+    for row in found.blame:
+        waited = f"{row.waited_ns / 1e6:,.0f} ms"
+        table.add_row(row.queue, row.tenant or "–", row.kind, waited, percent(row.share))
+    return table
+
+
+def loss_view(loss: Loss) -> RenderableType:
+    """The books of every stream, and what they say in one line."""
+    table = Table(
+        "engine", "epoch", "rank", "produced", "stored", "dropped", "in flight", "unaccounted", box=None, header_style="dim"
+    )
+    for stream in loss.streams:
+        table.add_row(
+            stream.engine,
+            f"{stream.epoch:016x}",
+            str(stream.rank),
+            f"{stream.produced:,}",
+            f"{stream.stored:,}",
+            dropped_text(stream),
+            f"{stream.in_flight:,}",
+            f"{stream.unaccounted:,}",
+        )
+    balance = "balanced" if loss.balanced else "NOT BALANCED"
+    holes = [f"{s.engine}: seq {first}–{last}" for s in loss.streams for first, last in s.gaps[:5]]
+    lines: list[RenderableType] = [Text(f"Books: {balance}.", style="bold" if loss.balanced else "bold red"), table]
+    return Group(*lines, *(Text(f"unexplained hole in {hole}") for hole in holes))
+
+
+def dropped_text(stream: StreamLoss) -> str:
+    """What was dropped, by stage and reason."""
+    return ", ".join(f"{drop.count:,} {drop.stage}/{drop.reason}" for drop in stream.dropped) or "0"
+
+
+def window_text(window: Window | None) -> str:
+    """A window for people, on the engine's monotonic clock."""
+    if window is None:
+        return "–"
+    return f"{window.start_ns / _NS_PER_S:,.1f} s … {window.end_ns / _NS_PER_S:,.1f} s"
+
+
+def wall_text(wall_ns: int) -> str:
+    """A moment in wall time, UTC."""
+    return datetime.fromtimestamp(wall_ns / _NS_PER_S, tz=UTC).strftime("%H:%M:%S")
