@@ -1,0 +1,102 @@
+"""Promises of the migrations: they make the tables that the code expects, and never touch a file from the future."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+import sqlalchemy as sa
+from duckdb_engine import ConnectionWrapper
+from kvtrail_collector.errors import StoreNewer, StoreUnavailable
+from kvtrail_collector.store import Store
+from kvtrail_collector.store.migrate import migrate, revision_of
+from kvtrail_collector.store.tables import METADATA
+from kvtrail_schema.arrow_schema import EVENT_SCHEMA, EXTRA
+from sqlalchemy.pool import StaticPool
+
+from tests.collector.frames import batch, span
+
+COLUMNS = """
+SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns
+WHERE table_name != 'alembic_version' ORDER BY table_name, ordinal_position
+"""
+
+
+def columns_of(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str, str]]:
+    """Every column of every table of ours, in order."""
+    return connection.execute(COLUMNS).fetchall()
+
+
+def test_migrations_make_what_the_metadata_says() -> None:
+    """An empty file that went through all steps has exactly the tables of `tables.py`."""
+    migrated, declared = duckdb.connect(":memory:"), duckdb.connect(":memory:")
+    migrate(migrated, where="memory")
+    engine = sa.create_engine("duckdb://", creator=lambda: ConnectionWrapper(declared), poolclass=StaticPool)
+    with engine.begin() as speaking:
+        METADATA.create_all(speaking, checkfirst=False)
+
+    assert columns_of(declared) == columns_of(migrated)
+
+
+def test_the_table_of_events_has_every_pinned_column() -> None:
+    """A column that joins the contract needs a migration: the table has all of them, in order, with the stream before them."""
+    expected = ["stream_id", *EVENT_SCHEMA.names, EXTRA]
+
+    assert expected == [column.name for column in METADATA.tables["events"].columns]
+
+
+def test_migrating_twice_changes_nothing() -> None:
+    """A file that is up to date is left alone."""
+    connection = duckdb.connect(":memory:")
+    migrate(connection, where="memory")
+    before = columns_of(connection)
+    migrate(connection, where="memory")
+
+    assert before == columns_of(connection)
+
+
+def test_an_older_file_is_upgraded_with_its_rows(private_dir: Path) -> None:
+    """A file that lacks the last steps gets them when it is opened. The oldest is one without any."""
+    path = private_dir / "events.duckdb"
+    duckdb.connect(str(path)).close()
+    with Store.open(str(path)) as store:
+        store.submit(batch(span(1, 3))).result()
+        with store.read() as cursor:
+            revision = revision_of(cursor)
+
+    assert revision == "0001"
+
+
+def test_a_newer_file_is_refused_untouched(private_dir: Path) -> None:
+    """The error names the file, its revision, ours, and what to do; the file stays as it was."""
+    path = private_dir / "events.duckdb"
+    Store.open(str(path)).close()
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+
+    with pytest.raises(StoreNewer) as caught:
+        Store.open(str(path))
+    trouble = caught.value.trouble
+    assert str(path) == trouble.where
+    assert ("9999" in trouble.what, "0001" in trouble.what) == (True, True)
+    assert "kvtrail that wrote it" in trouble.do
+    with duckdb.connect(str(path)) as connection:
+        assert revision_of(connection) == "9999"
+
+
+def test_a_file_of_somebody_else_is_refused(private_dir: Path) -> None:
+    """What is no database is not overwritten."""
+    path = private_dir / "notes.txt"
+    path.write_text("not a database, but longer than a header of one" * 400)
+
+    with pytest.raises(StoreUnavailable):
+        Store.open(str(path))
+    assert path.read_text().startswith("not a database")
+
+
+def test_only_its_owner_can_read_a_file(private_dir: Path) -> None:
+    """A new file has mode 0600: events are not for everybody on the machine."""
+    path = private_dir / "new" / "events.duckdb"
+    Store.open(str(path)).close()
+
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
