@@ -22,6 +22,7 @@ class Core:
 
     def __init__(
         self,
+        *,
         context: Context,
         inbox: Inbox,
         scheduler: Scheduler,

@@ -175,7 +175,15 @@ class Engine:
         bounce = Arena(self.settings, self.settings.op_blocks, torch.device("cpu"), pinned=pinned)
         stream = CopyStream(self.device, self._clock)
         floor = self._floors[Tier.NVME]
-        return NvmeMover(self.gpu_arena, self.host_arena, bounce, self._store, stream, floor, self._clock)
+        return NvmeMover(
+            gpu=self.gpu_arena,
+            host=self.host_arena,
+            bounce=bounce,
+            store=self._store,
+            stream=stream,
+            floor=floor,
+            clock=self._clock,
+        )
 
     def _build_core(self) -> None:
         """Everything that lives on the engine's thread."""
@@ -197,7 +205,15 @@ class Engine:
         executor = Executor(settings, self.device, self.gpu_arena, clock)
         stepping = Stepping(self.context, self.lifecycle.residency, executor, self.lifecycle)
         sampler = CapacitySampler(self.context, self._queues, self._store.free_bytes)
-        self._core = Core(self.context, self._inbox, self._scheduler, self.lifecycle, stepping, self.transfers, sampler)
+        self._core = Core(
+            context=self.context,
+            inbox=self._inbox,
+            scheduler=self._scheduler,
+            lifecycle=self.lifecycle,
+            stepping=stepping,
+            transfers=self.transfers,
+            sampler=sampler,
+        )
 
     def _declare(self) -> None:
         """Tell what this engine is, before anything else; runs before its thread does."""

@@ -1,6 +1,7 @@
 """The life of an op as the engine's thread sees it: queued, started, ended, each told once a row."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar, cast
 
 from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.enums import Path, Tier
@@ -12,6 +13,7 @@ from kvtrail_engine.tiers.queue import TransferQueue
 from kvtrail_engine.tiers.transfer import Estimates, Row, Transfer, TransferOutcome
 
 OnEnd = Callable[[Transfer], None]
+SixParts = tuple[int, int, int, int, int, int]
 
 _IN_FAILED = {
     TransferOutcome.CHECKSUM: SwapInFailReason.CHECKSUM,
@@ -32,9 +34,12 @@ _ERROR = {
 }
 
 
-def _absent(value: int | None) -> int:
+T = TypeVar("T", bound=int)
+
+
+def _absent(value: T | None) -> T:
     """A 64-bit value, or the number that says there is none."""
-    return NO_U64 if value is None else value
+    return cast("T", NO_U64) if value is None else value
 
 
 class Transfers:
@@ -91,7 +96,7 @@ class Transfers:
                 row.block.id,
                 row.target.slot,
                 self._context.settings.block_bytes,
-                _req(transfer),
+                _absent(transfer.req),
                 ns=row.block.ns,
                 t_ns=transfer.started_ns,
             )
@@ -107,33 +112,54 @@ class Transfers:
 
     def _tell_queued(self, transfer: Transfer) -> None:
         """One row a block; the estimates stand on the first one."""
-        size_bytes = self._context.settings.block_bytes
-        common = (transfer.op, transfer.src, transfer.dst)
-        for number, row in enumerate(transfer.rows):
-            place = (row.block.id, row.target.slot, size_bytes, _req(transfer))
-            cause, ns, t_ns = _absent(row.cause), row.block.ns, transfer.queued_ns
+        told = transfer.estimates
+        for row in transfer.rows:
             if transfer.is_write:
-                self._context.emit.swap_out_queued(*common, *place, depth=transfer.depth, cause=cause, ns=ns, t_ns=t_ns)
-                continue
-            told = transfer.estimates if number == 0 else Estimates()
-            self._context.emit.swap_in_queued(
-                *common,
-                *place,
-                depth=transfer.depth,
-                cause=cause,
-                restore_estimate_ns=_absent(told.restore_ns),
-                recompute_estimate_ns=_absent(told.recompute_ns),
-                keep_estimate_ns=_absent(told.keep_ns),
-                ns=ns,
-                t_ns=t_ns,
-            )
+                self._tell_write_queued(transfer, row)
+            else:
+                self._tell_read_queued(transfer, row, told)
+                told = Estimates()
+
+    def _tell_write_queued(self, transfer: Transfer, row: Row) -> None:
+        """A row of an op to a slower tier."""
+        self._context.emit.swap_out_queued(
+            transfer.op,
+            transfer.src,
+            transfer.dst,
+            row.block.id,
+            row.target.slot,
+            self._context.settings.block_bytes,
+            _absent(transfer.req),
+            depth=transfer.depth,
+            cause=_absent(row.cause),
+            ns=row.block.ns,
+            t_ns=transfer.queued_ns,
+        )
+
+    def _tell_read_queued(self, transfer: Transfer, row: Row, told: Estimates) -> None:
+        """A row of an op to a faster tier."""
+        self._context.emit.swap_in_queued(
+            transfer.op,
+            transfer.src,
+            transfer.dst,
+            row.block.id,
+            row.target.slot,
+            self._context.settings.block_bytes,
+            _absent(transfer.req),
+            depth=transfer.depth,
+            cause=_absent(row.cause),
+            restore_estimate_ns=_absent(told.restore_ns),
+            recompute_estimate_ns=_absent(told.recompute_ns),
+            keep_estimate_ns=_absent(told.keep_ns),
+            ns=row.block.ns,
+            t_ns=transfer.queued_ns,
+        )
 
     def _tell_done(self, transfer: Transfer) -> None:
         """The closing rows; the six parts stand on the first one."""
         emit = self._context.emit.swap_out_written if transfer.is_write else self._context.emit.swap_in_loaded
         path = self._path(transfer)
-        for number, row in enumerate(transfer.rows):
-            parts = _parts(transfer) if number == 0 else (NO_U64,) * 6
+        for parts, row in zip(_parts_by_row(transfer), transfer.rows, strict=True):
             queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns = parts
             emit(
                 transfer.op,
@@ -143,7 +169,7 @@ class Transfers:
                 row.target.slot,
                 self._context.settings.block_bytes,
                 row.block.tokens,
-                _req(transfer),
+                _absent(transfer.req),
                 path=path,
                 pinned=self._pinned,
                 ns=row.block.ns,
@@ -158,18 +184,45 @@ class Transfers:
 
     def _tell_failed(self, transfer: Transfer) -> None:
         """The failing rows, and the error unless the op was called off."""
-        for number, row in enumerate(transfer.rows):
-            parts = _parts(transfer) if number == 0 else (NO_U64,) * 6
-            common = (transfer.op, transfer.src, transfer.dst)
-            place = (row.block.id, self._context.settings.block_bytes, _req(transfer))
+        for parts, row in zip(_parts_by_row(transfer), transfer.rows, strict=True):
             if transfer.is_write:
-                reason = _OUT_FAILED[transfer.outcome]
-                self._context.emit.swap_out_failed(*common, reason, *place, row.block.ns, *parts, transfer.ended_ns)
+                self._tell_write_failed(transfer, row, parts)
             else:
-                cause = _IN_FAILED[transfer.outcome]
-                self._context.emit.swap_in_failed(*common, cause, *place, NO_U64, row.block.ns, *parts, transfer.ended_ns)
+                self._tell_read_failed(transfer, row, parts)
         if (error := _ERROR.get(transfer.outcome)) is not None:
-            self._context.emit.error(error, transfer.slower, transfer.op, _req(transfer), transfer.detail, transfer.ended_ns)
+            req = _absent(transfer.req)
+            self._context.emit.error(error, transfer.slower, transfer.op, req, transfer.detail, transfer.ended_ns)
+
+    def _tell_write_failed(self, transfer: Transfer, row: Row, parts: SixParts) -> None:
+        """A row of an op to a slower tier."""
+        self._context.emit.swap_out_failed(
+            transfer.op,
+            transfer.src,
+            transfer.dst,
+            _OUT_FAILED[transfer.outcome],
+            row.block.id,
+            self._context.settings.block_bytes,
+            _absent(transfer.req),
+            row.block.ns,
+            *parts,
+            t_ns=transfer.ended_ns,
+        )
+
+    def _tell_read_failed(self, transfer: Transfer, row: Row, parts: SixParts) -> None:
+        """A row of an op to a faster tier."""
+        self._context.emit.swap_in_failed(
+            transfer.op,
+            transfer.src,
+            transfer.dst,
+            _IN_FAILED[transfer.outcome],
+            row.block.id,
+            self._context.settings.block_bytes,
+            _absent(transfer.req),
+            NO_U64,
+            row.block.ns,
+            *parts,
+            t_ns=transfer.ended_ns,
+        )
 
     def _path(self, transfer: Transfer) -> Path:
         """The way that the bytes took."""
@@ -178,13 +231,10 @@ class Transfers:
         return Path.BOUNCE if transfer.dst is Tier.GPU else Path.POSIX
 
 
-def _req(transfer: Transfer) -> RequestId:
-    """The op's request, or the number that says there is none."""
-    return RequestId(_absent(transfer.req))
-
-
-def _parts(transfer: Transfer) -> tuple[int, int, int, int, int, int]:
-    """The six parts, in order; they add up to the time from queued to ended."""
+def _parts_by_row(transfer: Transfer) -> Iterator[SixParts]:
+    """The six parts for the first row, none for the others; they add up to the time from queued to ended."""
     parts = transfer.parts
     queue_ns = transfer.started_ns - transfer.queued_ns
-    return queue_ns, parts.alloc_ns, parts.submit_ns, parts.io_ns, parts.copy_ns, parts.sync_ns
+    yield queue_ns, parts.alloc_ns, parts.submit_ns, parts.io_ns, parts.copy_ns, parts.sync_ns
+    for _ in transfer.rows[1:]:
+        yield NO_U64, NO_U64, NO_U64, NO_U64, NO_U64, NO_U64

@@ -33,7 +33,8 @@ def draw_weights(model: ModelSettings, seed: int, device: torch.device) -> Weigh
     generator = torch.Generator().manual_seed(seed)
 
     def matrix(rows: int, columns: int) -> torch.Tensor:
-        return (torch.randn(rows, columns, generator=generator) * rows**-0.5).to(device)
+        drawn = torch.randn(rows, columns, generator=generator)
+        return drawn.mul_(rows**-0.5).to(device)
 
     def layer() -> LayerWeights:
         width, kv, hidden = model.width, model.kv_width, model.hidden

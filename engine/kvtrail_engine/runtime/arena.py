@@ -20,7 +20,7 @@ class Arena:
 
     def buffer(self, slot: int) -> memoryview:
         """The bytes of one slot of a CPU arena, shared, writable."""
-        return memoryview(self.data[slot].numpy()).cast("B")
+        return self.data[slot].numpy().data.cast("B")
 
     def swap(self, first: int, second: int) -> None:
         """Exchange the data of two slots and nothing else: a defect on purpose, for proofs that defects show."""

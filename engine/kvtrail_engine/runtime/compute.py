@@ -5,6 +5,7 @@ from typing import Protocol
 import torch
 
 from kvtrail_engine.clock import Clock
+from kvtrail_engine.runtime.cuda import CudaEvent
 
 
 class ComputeTimer(Protocol):
@@ -55,8 +56,8 @@ class CudaTimer:
     """Two events on the compute stream, reused step after step."""
 
     def __init__(self) -> None:
-        self._began = torch.cuda.Event(enable_timing=True)
-        self._ended = torch.cuda.Event(enable_timing=True)
+        self._began = CudaEvent()
+        self._ended = CudaEvent()
 
     def begin(self) -> None:
         """Record on the current stream."""
@@ -68,11 +69,11 @@ class CudaTimer:
 
     def is_done(self) -> bool:
         """Ask the event."""
-        return self._ended.query()
+        return self._ended.is_done()
 
     def device_ns(self) -> int:
         """Device clock, read when both events are complete."""
-        return int(self._began.elapsed_time(self._ended) * 1e6)
+        return self._began.elapsed_ns(self._ended)
 
 
 def compute_timer(device: torch.device, clock: Clock) -> ComputeTimer:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from kvtrail_engine.clock import Clock
+from kvtrail_engine.runtime.cuda import CudaLane
 
 POLL_NS = 20_000
 
@@ -20,26 +21,22 @@ class CopyStream:
 
     def __init__(self, device: torch.device, clock: Clock) -> None:
         self._clock = clock
-        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
-        self._event = torch.cuda.Event() if device.type == "cuda" else None
+        self._lane = CudaLane(device) if device.type == "cuda" else None
         self._pending: list[Pair] = []
 
     def start(self, pairs: Sequence[Pair]) -> None:
         """Submit copies of (destination, source)."""
-        if self._stream is None or self._event is None:
+        if self._lane is None:
             self._pending.extend(pairs)
-            return
-        with torch.cuda.stream(self._stream):
-            for destination, source in pairs:
-                destination.copy_(source, non_blocking=True)
-            self._event.record(self._stream)
+        else:
+            self._lane.submit(pairs)
 
     def finish(self) -> None:
         """Return when every submitted copy is complete."""
-        if self._event is None:
+        if self._lane is None:
             for destination, source in self._pending:
                 destination.copy_(source)
             self._pending.clear()
             return
-        while not self._event.query():
+        while not self._lane.is_done():
             self._clock.sleep_until_ns(self._clock.now_ns() + POLL_NS)

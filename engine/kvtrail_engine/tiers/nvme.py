@@ -18,7 +18,7 @@ class NvmeMover:
     """
 
     def __init__(
-        self, gpu: Arena, host: Arena, bounce: Arena, store: SegmentStore, stream: CopyStream, floor: Floor, clock: Clock
+        self, *, gpu: Arena, host: Arena, bounce: Arena, store: SegmentStore, stream: CopyStream, floor: Floor, clock: Clock
     ) -> None:
         self._gpu = gpu
         self._host = host
