@@ -48,6 +48,7 @@ class Column:
 
 
 def _columns(width: Width, names: str) -> list[Column]:
+    """Columns of one width, named in one text."""
     return [Column(name, width) for name in names.split()]
 
 

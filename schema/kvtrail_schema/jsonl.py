@@ -140,6 +140,7 @@ class _Reader:
             yield self._line(values | again | self._later(values, index, every_ns))
 
     def _object(self, text: str) -> dict[str, object]:
+        """The JSON object of the line."""
         try:
             row = msgspec.json.decode(text)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -149,6 +150,7 @@ class _Reader:
         return row
 
     def _repeat(self, row: dict[str, object]) -> tuple[int, int]:
+        """How many events the line stands for, and the nanoseconds between two of them; both leave the row."""
         repeat, every_ms = row.pop("repeat", 1), row.pop("every_ms", 0)
         if not isinstance(repeat, int) or isinstance(repeat, bool) or not 1 <= repeat <= _LARGEST_REPEAT:
             raise self.fail("repeat", f"{repeat!r} is not a whole number from 1 to {_LARGEST_REPEAT}")
@@ -169,6 +171,7 @@ class _Reader:
         return values
 
     def _in_ns(self, name: str, value: object) -> tuple[str, object]:
+        """A field by its name in the contract: a time in nanoseconds, anything else as it is."""
         factor = _TIME_UNITS_NS.get(name[-3:])
         if factor is None or value is None:
             return name, value
@@ -192,12 +195,14 @@ class _Reader:
         return later
 
     def _time(self, values: dict[str, object]) -> int:
+        """The time that every event needs."""
         time_ns = values.get("t_ns")
         if not isinstance(time_ns, int):
             raise self.fail("t_ns", "every event needs its time, as t_ns, t_us or t_ms")
         return time_ns
 
     def _kind(self, values: dict[str, object]) -> Kind:
+        """The kind of the line; it leaves the values."""
         name = values.pop("kind", None)
         name = KIND_ALIASES.get(str(name), name)
         try:
@@ -222,6 +227,7 @@ class _Reader:
         return Line(stream, event, self.number)
 
     def _stream(self, values: dict[str, object]) -> Stream:
+        """The stream of the line; its parts leave the values."""
         engine, epoch, rank = values.pop("engine", _DEFAULT_ENGINE), values.pop("epoch", 1), values.pop("rank", 0)
         if not isinstance(engine, str) or not engine:
             raise self.fail("engine", f"{engine!r} is no name of an engine")
@@ -257,6 +263,7 @@ class _Reader:
         return value
 
     def _member(self, names: type[IntEnum], name: str, value: object) -> IntEnum:
+        """The member of an enum that a person named."""
         try:
             return names[str(value).upper()]
         except KeyError:
@@ -264,6 +271,7 @@ class _Reader:
             raise self.fail(name, f"{value!r} is none of {choices}") from None
 
     def _event(self, kind: Kind, values: dict[str, object]) -> Event:
+        """The event itself, its fields checked by their types."""
         try:
             return msgspec.convert(values, EVENT_OF[kind], strict=True)
         except msgspec.ValidationError as error:
@@ -277,6 +285,7 @@ def enum_of(kind: Kind, name: str) -> type[IntEnum] | None:
 
 
 def _enums() -> dict[tuple[Kind, str], type[IntEnum]]:
+    """The enum of every field that holds one."""
     found: dict[tuple[Kind, str], type[IntEnum]] = {}
     for kind, event in EVENT_OF.items():
         for known in msgspec.structs.fields(event):
