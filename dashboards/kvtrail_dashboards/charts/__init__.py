@@ -1,0 +1,1 @@
+"""From computed views to Altair charts: one chart a file, drawing alone."""

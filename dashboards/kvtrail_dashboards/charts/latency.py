@@ -1,0 +1,73 @@
+"""TTFT percentiles over time, with the spike and its reference marked."""
+
+import altair as alt
+import pandas as pd
+
+from kvtrail_dashboards.charts.palette import NEUTRAL, PERCENTILE, SPIKE, Chart
+from kvtrail_dashboards.compute.latency import LatencyView
+
+_NAMES = ["P99", "P95", "P50"]
+
+
+def latency_chart(view: LatencyView) -> Chart:
+    """The chart. Draws only; at most 150 points a line."""
+    return alt.layer(_bands(view), _band_names(view), _lines(view)).properties(height=300)
+
+
+def _lines(view: LatencyView) -> alt.Chart:
+    """Three lines, told apart by dash and weight as well as by strength of colour."""
+    rows = [
+        {"at": point.at, "name": name, "ms": ms, "requests": point.requests, "censored": point.censored}
+        for point in view.points
+        for name, ms in zip(_NAMES, (point.p99_ms, point.p95_ms, point.p50_ms), strict=True)
+    ]
+    frame = pd.DataFrame(rows, columns=["at", "name", "ms", "requests", "censored"])
+    drawn: alt.Chart = (
+        alt.Chart(frame)
+        .mark_line(color=PERCENTILE, point=alt.OverlayMarkDef(color=PERCENTILE, size=14))
+        .encode(
+            x=alt.X("at:T", scale=alt.Scale(type="utc"), title="time of arrival, UTC", axis=alt.Axis(format="%H:%M:%S")),
+            y=alt.Y("ms:Q", title="time to first token, ms", scale=alt.Scale(zero=True)),
+            strokeDash=alt.StrokeDash("name:N", sort=_NAMES, legend=alt.Legend(title=None, orient="top-right")),
+            strokeWidth=alt.StrokeWidth("name:N", sort=_NAMES, scale=alt.Scale(range=[2.5, 1.5, 1.5]), legend=None),
+            opacity=alt.Opacity("name:N", sort=_NAMES, scale=alt.Scale(range=[1.0, 0.7, 0.7]), legend=None),
+            tooltip=[
+                alt.Tooltip("at:T", title="UTC", format="%Y-%m-%d %H:%M:%S", formatType="utc"),
+                alt.Tooltip("name:N", title="percentile"),
+                alt.Tooltip("ms:Q", title="TTFT, ms", format=",.1f"),
+                alt.Tooltip("requests:Q", title="requests"),
+                alt.Tooltip("censored:Q", title="without first token"),
+            ],
+        )
+    )
+    return drawn
+
+
+def _bands(view: LatencyView) -> alt.Chart:
+    """The stretches that are compared, as grounds."""
+    drawn: alt.Chart = (
+        _band_base(view)
+        .mark_rect(opacity=0.14)
+        .encode(
+            x=alt.X("start:T", scale=alt.Scale(type="utc")),
+            x2="end:T",
+            color=alt.Color("name:N", scale=alt.Scale(domain=["reference", "spike"], range=[NEUTRAL, SPIKE]), legend=None),
+        )
+    )
+    return drawn
+
+
+def _band_names(view: LatencyView) -> alt.Chart:
+    """Their names, at the top of each."""
+    drawn: alt.Chart = (
+        _band_base(view)
+        .mark_text(align="left", baseline="top", dx=4, dy=4, fontSize=12, color=NEUTRAL)
+        .encode(x=alt.X("start:T", scale=alt.Scale(type="utc")), y=alt.value(0), text="name:N")
+    )
+    return drawn
+
+
+def _band_base(view: LatencyView) -> alt.Chart:
+    """One row a stretch."""
+    rows = [{"name": band.name, "start": band.start, "end": band.end} for band in view.bands]
+    return alt.Chart(pd.DataFrame(rows, columns=["name", "start", "end"]))

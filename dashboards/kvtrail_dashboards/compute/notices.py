@@ -1,0 +1,92 @@
+"""What a reader must know before believing a page: what is missing, and what to do about it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from kvtrail_dashboards.answers import Attribution, Loss, Series
+from kvtrail_dashboards.compute.figures import percent
+
+_WHOLE: Final = 0.9995
+
+
+class Level(Enum):
+    """How much a notice weighs."""
+
+    GOOD = "good"
+    NOTE = "note"
+    WARNING = "warning"
+    ALARM = "alarm"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One sentence on what is, and one on what to do."""
+
+    level: Level
+    what: str
+    do: str
+
+
+def nothing_yet(loss: Loss, series: Series | None) -> Notice | None:
+    """Said instead of a page when there is nothing to show."""
+    if not loss.streams:
+        do = "Start an engine with the agent attached to this collector, or try `kvtrail demo`; then refresh."
+        return Notice(Level.NOTE, "No events have reached this collector yet.", do)
+    if series is not None and not series.series:
+        do = "Send a request through the engine, and check with `kvtrail loss` that its agent delivers; then refresh."
+        return Notice(Level.NOTE, "Events have come in, but no request has arrived yet.", do)
+    return None
+
+
+def notices(loss: Loss, engine: str | None, attribution: Attribution) -> tuple[Notice, ...]:
+    """What stands above the explanation, the gravest first."""
+    return (*_losses(loss, engine), *_coverage(attribution))
+
+
+def no_spike(attribution: Attribution) -> Notice | None:
+    """Said in place of a verdict when no window was found."""
+    if attribution.window is not None:
+        return None
+    what = _sentence(attribution.why_not or "no spike: the slow requests are no slower than before")
+    return Notice(Level.GOOD, what, "Nothing to do. To look at a stretch of time anyway, choose it below the chart.")
+
+
+def not_identified(attribution: Attribution) -> Notice | None:
+    """Said in place of a verdict when there is a window and its cause is not known."""
+    if attribution.window is None or attribution.verdicts:
+        return None
+    if attribution.identified:
+        do = "See below which component grew; the slowest request shows it at work."
+        return Notice(Level.NOTE, "The largest excess is identified, but no verdict names its cause.", do)
+    what = _sentence(attribution.why_not or "the cause is not identifiable")
+    do = "Look at the slowest requests below, or choose a longer stretch of time: more requests make intervals narrower."
+    return Notice(Level.WARNING, what, do)
+
+
+def _losses(loss: Loss, engine: str | None) -> Iterator[Notice]:
+    """Events that nobody accounts for, and events that somebody dropped."""
+    streams = [stream for stream in loss.streams if engine in {None, stream.engine}]
+    unaccounted = sum(stream.unaccounted for stream in streams)
+    if unaccounted:
+        do = "Causes may be missing below. Run `kvtrail loss` to see which stream and which numbers."
+        yield Notice(Level.ALARM, f"{unaccounted:,} events were produced and are unaccounted for.", do)
+    dropped = sum(drop.count for stream in streams for drop in stream.dropped)
+    if dropped:
+        stages = ", ".join(sorted({f"{drop.stage} {drop.reason}" for stream in streams for drop in stream.dropped}))
+        do = "They are accounted for; where they would tell the cause, time below stands as unattributed."
+        yield Notice(Level.WARNING, f"{dropped:,} events were dropped on the way ({stages}).", do)
+
+
+def _coverage(attribution: Attribution) -> Iterator[Notice]:
+    """Windows of which a part is not covered by events."""
+    for name, window in (("window", attribution.window), ("reference", attribution.reference)):
+        if window is not None and window.coverage is not None and window.coverage < _WHOLE:
+            what = f"Events cover only {percent(window.coverage)} of the time of the {name}."
+            yield Notice(Level.WARNING, what, "The rest is unattributed. Run `kvtrail loss` to see what is missing.")
+
+
+def _sentence(text: str) -> str:
+    """A phrase as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

@@ -1,0 +1,46 @@
+"""The slowest requests as lines of a table."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from kvtrail_dashboards.answers import RequestRow, Requests
+
+MAX_ROWS: Final = 50
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class WorstLine:
+    """One request. `request` is its number as text: a 64-bit id does not survive as a number in a browser."""
+
+    request: str
+    name: str
+    arrived: datetime
+    ttft_ms: float | None
+    state: str
+    prompt_tokens: int | None
+    output_tokens: int | None
+
+
+def worst_lines(requests: Requests) -> tuple[WorstLine, ...]:
+    """At most `MAX_ROWS` lines, in the order of the answer."""
+    return tuple(_line(row) for row in requests.requests[:MAX_ROWS])
+
+
+def place_of(lines: tuple[WorstLine, ...], request: str | None) -> int | None:
+    """Where a request, by its number or its own name, stands in the table."""
+    return next((place for place, line in enumerate(lines) if request in {line.request, line.name}), None)
+
+
+def _line(row: RequestRow) -> WorstLine:
+    """One request as a line."""
+    return WorstLine(
+        request=str(row.request),
+        name=row.text or str(row.request),
+        arrived=_EPOCH + timedelta(microseconds=row.arrived_wall_ns // 1_000),
+        ttft_ms=None if row.ttft_ns is None else row.ttft_ns / 1e6,
+        state="no first token" if row.censored else "answered",
+        prompt_tokens=row.prompt_tokens,
+        output_tokens=row.output_tokens,
+    )
