@@ -39,7 +39,7 @@ class Lifecycle:
     def __init__(self, context: Context, scheduler: Scheduler, transfers: Transfers, key: bytes) -> None:
         self._context = context
         self._scheduler = scheduler
-        self._key = key
+        self.key = key
         self._residency = Residency(context)
         self._restoring = Restoring(context, self._residency, transfers, self)
         self._preparer = Preparer(context, self._residency, self._restoring)
@@ -57,7 +57,7 @@ class Lifecycle:
         """A request came: tell it, and let it wait for the next step's planning."""
         spec, settings = handle.spec, self._context.settings
         ns = self.namespaces.of(spec.tenant)
-        blocks = blocks_of(self._key, ns, spec.prompt, settings.block_tokens)
+        blocks = blocks_of(self.key, ns, spec.prompt, settings.block_tokens)
         sequence = Sequence(handle, ns, arrived_ns, blocks, settings.block_tokens)
         self._context.emit.request_arrived(handle.req, len(spec.prompt), ns, spec.name, t_ns=arrived_ns)
         self._sequences[handle.req] = sequence
