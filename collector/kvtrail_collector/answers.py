@@ -10,21 +10,39 @@ from typing import NamedTuple
 
 import msgspec
 
+from kvtrail_collector.attribution import attribute
 from kvtrail_collector.attribution_shapes import Attribution
-from kvtrail_collector.errors import NotFound
+from kvtrail_collector.errors import NotFound, QuestionInvalid
 from kvtrail_collector.questions.facts import device, kinds_present
 from kvtrail_collector.questions.requests import find_request
 from kvtrail_collector.questions.rows import event_rows, streams
 from kvtrail_collector.store import Store
 
+Span = tuple[int, int]
+"""Arrivals in [start, end), in nanoseconds."""
+
 
 class AttributionQuestion(NamedTuple):
-    """What to attribute: arrivals in [start, end) of one engine; absent bounds: search for the window."""
+    """What to attribute: arrivals in [start, end) on the engine's monotonic clock; an absent one is searched for."""
 
-    start_ns: int | None = None
-    end_ns: int | None = None
+    window: Span | None = None
+    reference: Span | None = None
     engine: str | None = None
     seed: int = 0
+
+
+def span_of(name: str, start_ns: int | None, end_ns: int | None) -> Span | None:
+    """Two bounds as a stretch of time; None where neither is given.
+
+    Raises:
+        QuestionInvalid: only one is given, or it ends before it begins.
+    """
+    if start_ns is None and end_ns is None:
+        return None
+    if start_ns is None or end_ns is None or start_ns >= end_ns:
+        do = "give both bounds, the earlier one as the start, or neither"
+        raise QuestionInvalid(f"{name} from {start_ns} to {end_ns} is no stretch of time", where=name, do=do)
+    return (start_ns, end_ns)
 
 
 class Answers:
@@ -89,9 +107,4 @@ class Answers:
         with self._store.read() as cursor:
             wanted = [one for one in streams(cursor) if question.engine in {None, one.engine}]
             table = event_rows(cursor, wanted)
-        window = None
-        if question.start_ns is not None and question.end_ns is not None:
-            window = (question.start_ns, question.end_ns)
-        from kvtrail_collector.attribution import attribute  # noqa: PLC0415
-
-        return attribute(table, window=window, seed=question.seed)
+        return attribute(table, window=question.window, reference=question.reference, seed=question.seed)

@@ -17,6 +17,7 @@ CollectorError
 │   ├── StoreClosed      the writer has ended
 │   ├── StoreBroken      a statement failed; nothing of its transaction was kept
 │   └── StoreUnusable    the database gave up; the process has to start again
+├── QuestionInvalid      a question that contradicts itself
 └── NotFound             a question about something that is not stored
 ```
 """
@@ -105,6 +106,10 @@ class StoreBroken(StoreError):
 
 class StoreUnusable(StoreError):
     """The database itself gave up. What was acknowledged is safe; the process has to start again."""
+
+
+class QuestionInvalid(CollectorError):
+    """A question contradicts itself."""
 
 
 class NotFound(CollectorError):

@@ -17,7 +17,7 @@ from kvtrail_collector.errors import (
     CollectorError,
     MediaUnsupported,
     NotFound,
-    SettingsInvalid,
+    QuestionInvalid,
     StoreClosed,
     StoreFull,
     StoreUnavailable,
@@ -40,7 +40,7 @@ _STATUS_OF: Final[tuple[tuple[type[CollectorError], HTTPStatus], ...]] = (
     (StoreUnusable, HTTPStatus.SERVICE_UNAVAILABLE),
     (StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
     (NotFound, HTTPStatus.NOT_FOUND),
-    (SettingsInvalid, HTTPStatus.BAD_REQUEST),
+    (QuestionInvalid, HTTPStatus.UNPROCESSABLE_ENTITY),
 )
 
 

@@ -8,7 +8,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Response
 
 from kvtrail_collector.access import require
-from kvtrail_collector.answers import AttributionQuestion
+from kvtrail_collector.answers import AttributionQuestion, span_of
 from kvtrail_collector.attribution_shapes import Verdict, Window
 from kvtrail_collector.context import Context
 from kvtrail_collector.coverage import Missing, coverage_of, missing_kinds
@@ -36,10 +36,17 @@ def analysis_routes(context: Context) -> APIRouter:
 
     @router.get("/v1/attribution")
     def attribution(
-        start_ns: int | None = None, end_ns: int | None = None, engine: str | None = None, seed: _Seed = 0
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        reference_start_ns: int | None = None,
+        reference_end_ns: int | None = None,
+        engine: str | None = None,
+        seed: _Seed = 0,
     ) -> Response:
-        """The excess of the window's tail by component and tier; without bounds the window is searched for."""
-        return reply(context.answers.attribution(AttributionQuestion(start_ns, end_ns, engine, seed)))
+        """The excess of the window's tail by component and tier; a window or reference that is not given is searched for."""
+        window = span_of("window", start_ns, end_ns)
+        reference = span_of("reference", reference_start_ns, reference_end_ns)
+        return reply(context.answers.attribution(AttributionQuestion(window, reference, engine, seed)))
 
     @router.get("/v1/verdicts")
     def verdicts(engine: str | None = None, seed: _Seed = 0) -> Response:

@@ -10,9 +10,10 @@ from kvtrail_collector.settings import Settings
 from kvtrail_collector.store import MEMORY
 from kvtrail_collector.store.quarantine import KEPT_BYTES
 from kvtrail_collector.testing import RunningCollector, running_collector
-from kvtrail_schema.batch import CONTENT_TYPE
+from kvtrail_schema.arrow_schema import table_of
+from kvtrail_schema.batch import CONTENT_TYPE, encode_batch
 
-from tests.collector.frames import frame, span
+from tests.collector.frames import event_at, frame, header, span
 
 AS_BATCH = {"content-type": CONTENT_TYPE}
 LIMIT_BYTES = 200_000
@@ -77,12 +78,13 @@ def test_a_frame_that_changed_on_the_way_is_quarantined(collector: RunningCollec
     assert len(range(0, len(good), 41)) == len(quarantined(collector))
 
 
-def test_a_value_that_no_column_holds_is_quarantined_with_its_engine(collector: RunningCollector, client: httpx.Client) -> None:
-    """A whole frame whose header cannot be stored names its engine in the evidence."""
-    answer = client.post("/v1/events", content=frame(span(1, 2), produced=2**64 - 1))
+def test_a_body_that_is_not_what_its_header_says_names_its_engine(collector: RunningCollector, client: httpx.Client) -> None:
+    """Where the header can be trusted and the body cannot, the evidence says whose batch it was."""
+    lying = encode_batch(header(span(5, 6)), table_of(event_at(seq) for seq in span(1, 2)))
 
-    assert answer.status_code == 400
+    assert client.post("/v1/events", content=lying).status_code == 400
     assert [row[1] for row in quarantined(collector)] == ["engine"]
+    assert count(collector) == 0
 
 
 def test_an_announced_size_over_the_bound_is_refused_unread(collector: RunningCollector, client: httpx.Client) -> None:

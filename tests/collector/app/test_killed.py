@@ -51,6 +51,12 @@ def send_until_killed(url: str, first_batch: int, enough: threading.Event) -> li
     return acknowledged
 
 
+def kill_after(process: subprocess.Popen[str], enough: threading.Event) -> None:
+    """Kill a process once enough has happened."""
+    enough.wait(60)
+    process.kill()
+
+
 def test_kill_9_loses_no_acknowledged_event_and_doubles_none(private_dir: Path) -> None:
     """Killed three times while batches stream in: each acknowledged batch is there, whole and once; so are its retries."""
     path = private_dir / "events.duckdb"
@@ -60,7 +66,7 @@ def test_kill_9_loses_no_acknowledged_event_and_doubles_none(private_dir: Path) 
             enough = threading.Event()
             # The last kill may have swallowed an acknowledgement: that batch is sent again, as a shipper does.
             first = acknowledged[-1] + 1 if acknowledged else 0
-            killer = threading.Thread(target=lambda: (enough.wait(60), process.kill()), name="test-killer")  # noqa: B023 - joined below
+            killer = threading.Thread(target=kill_after, args=(process, enough), name="test-killer")
             killer.start()
             acknowledged += send_until_killed(url, first, enough)
             killer.join()
