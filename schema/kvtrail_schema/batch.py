@@ -34,7 +34,7 @@ MAGIC: Final = b"KVTR"
 CONTENT_TYPE: Final = "application/vnd.kvtrail.batch"
 _PREFIX: Final = struct.Struct("<4sHII")
 _ZSTD_LEVEL: Final = 1
-_LARGEST_RANK: Final = 2**16 - 1
+_LARGEST_RANK: Final = 2**16 - 2
 
 
 class StreamState(IntEnum):

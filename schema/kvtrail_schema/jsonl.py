@@ -40,7 +40,7 @@ KIND_ALIASES: Final = {
 }
 _DEFAULT_ENGINE: Final = "engine"
 _LARGEST_REPEAT: Final = 1_000_000
-_LARGEST_RANK: Final = 2**16 - 1
+_LARGEST_RANK: Final = 2**16 - 2
 
 
 class Line(NamedTuple):

@@ -206,7 +206,7 @@ def test_body_that_is_no_batch_is_refused(name: str) -> None:
 DROP = DropRange(Stage.RING, DropReason.FULL, 5, 4, 1)
 HEADERS: dict[str, dict[str, Any]] = {
     "no engine": {"engine": ""},
-    "rank too large": {"rank": 2**16},
+    "rank too large": {"rank": 2**16 - 1},
     "negative rank": {"rank": -1},
     "epoch too large": {"epoch": 2**64},
     "produced too large": {"produced": 2**64},

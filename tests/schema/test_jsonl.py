@@ -18,7 +18,7 @@ from kvtrail_schema.reasons import ClearReason, WaitReason
 
 from tests.strategies import TEXTS, events_of_kind, numbered, streams
 
-STREAMS = st.builds(Stream, TEXTS.filter(bool), st.integers(0, LARGEST_ID), st.integers(0, 2**16 - 1))
+STREAMS = st.builds(Stream, TEXTS.filter(bool), st.integers(0, LARGEST_ID), st.integers(0, 2**16 - 2))
 
 
 def read(*rows: dict[str, Any]) -> list[Event]:

@@ -48,7 +48,7 @@ ROWS: dict[str, tuple[dict[str, Any], str]] = {
     "engine without a name": (WAITING | {"engine": ""}, "engine"),
     "negative epoch": (WAITING | {"epoch": -1}, "epoch"),
     "epoch as list": (WAITING | {"epoch": []}, "epoch"),
-    "rank past its range": (WAITING | {"rank": 2**16}, "rank"),
+    "rank past its range": (WAITING | {"rank": 2**16 - 1}, "rank"),
     "rank as text": (WAITING | {"rank": "first"}, "rank"),
     "repeat of none": (WAITING | {"repeat": 0}, "repeat"),
     "repeat without end": (WAITING | {"repeat": 10**9}, "repeat"),
