@@ -22,15 +22,17 @@ def _lines(view: LatencyView) -> alt.Chart:
         for name, ms in zip(_NAMES, (point.p99_ms, point.p95_ms, point.p50_ms), strict=True)
     ]
     frame = pd.DataFrame(rows, columns=["at", "name", "ms", "requests", "censored"])
+    # One legend for all three encodings: where they differ, Vega shows none.
+    key = alt.Legend(title=None, orient="top", direction="horizontal", symbolType="stroke", symbolSize=500)
     drawn: alt.Chart = (
         alt.Chart(frame)
         .mark_line(color=PERCENTILE, point=alt.OverlayMarkDef(color=PERCENTILE, size=14))
         .encode(
             x=alt.X("at:T", scale=alt.Scale(type="utc"), title="time of arrival, UTC", axis=alt.Axis(format="%H:%M:%S")),
             y=alt.Y("ms:Q", title="time to first token, ms", scale=alt.Scale(zero=True)),
-            strokeDash=alt.StrokeDash("name:N", sort=_NAMES, legend=alt.Legend(title=None, orient="top-right")),
-            strokeWidth=alt.StrokeWidth("name:N", sort=_NAMES, scale=alt.Scale(range=[2.5, 1.5, 1.5]), legend=None),
-            opacity=alt.Opacity("name:N", sort=_NAMES, scale=alt.Scale(range=[1.0, 0.7, 0.7]), legend=None),
+            strokeDash=alt.StrokeDash("name:N", sort=_NAMES, legend=key),
+            strokeWidth=alt.StrokeWidth("name:N", sort=_NAMES, scale=alt.Scale(range=[2.5, 1.5, 1.5]), legend=key),
+            opacity=alt.Opacity("name:N", sort=_NAMES, scale=alt.Scale(range=[1.0, 0.7, 0.7]), legend=key),
             tooltip=[
                 alt.Tooltip("at:T", title="UTC", format="%Y-%m-%d %H:%M:%S", formatType="utc"),
                 alt.Tooltip("name:N", title="percentile"),
@@ -51,7 +53,7 @@ def _bands(view: LatencyView) -> alt.Chart:
         .encode(
             x=alt.X("start:T", scale=alt.Scale(type="utc")),
             x2="end:T",
-            color=alt.Color("name:N", scale=alt.Scale(domain=["reference", "spike"], range=[NEUTRAL, SPIKE]), legend=None),
+            color=alt.when(alt.datum.name == "spike").then(alt.value(SPIKE)).otherwise(alt.value(NEUTRAL)),
         )
     )
     return drawn

@@ -22,11 +22,18 @@ COLOURS: Final[dict[Family, str]] = {
 PERCENTILE: Final = "#009988"
 SPIKE: Final = "#CC3311"
 NEUTRAL: Final = "#888888"
+_ROW_PX: Final = 30
+_AROUND_PX: Final = 125
+
+
+def height_px(rows: int) -> int:
+    """The height of a chart with so many rows, its axis and a legend of two lines."""
+    return _ROW_PX * rows + _AROUND_PX
 
 
 def family_colour(families: list[Family], *, legend: bool = True) -> alt.Color:
     """The encoding of colour by family; the legend names only the families that are drawn."""
     shown = [family for family in Family if family in families]
     scale = alt.Scale(domain=[family.value for family in shown], range=[COLOURS[family] for family in shown])
-    key = alt.Legend(title=None, orient="bottom", columns=4) if legend else None
+    key = alt.Legend(title=None, orient="bottom", columns=3) if legend else None
     return alt.Color("family:N", scale=scale, legend=key)

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from kvtrail_dashboards.charts.palette import NEUTRAL, Chart, family_colour
+from kvtrail_dashboards.charts.palette import NEUTRAL, Chart, family_colour, height_px
 from kvtrail_dashboards.compute.timeline import Bar
-
-_ROW_PX = 28
 
 
 def waterfall_chart(bars: Sequence[Bar]) -> Chart:
@@ -29,7 +27,7 @@ def _chart(bars: Sequence[Bar], title: str, *, opacity: float) -> Chart:
     ]
     names = ["place", "label", "family", "start_ms", "end_ms", "ms", "share", "told"]
     base = alt.Chart(pd.DataFrame(rows, columns=names))
-    axis = alt.Y("label:N", sort=alt.SortField("place"), title=None, axis=alt.Axis(labelLimit=260))
+    axis = alt.Y("label:N", sort=alt.SortField("place"), title=None, axis=alt.Axis(labelLimit=260, labelOverlap=False))
     # Room at the right for the figure beside the last bar.
     reach = max((bar.end_ms for bar in bars), default=0.0) * 1.12 or 1.0
     scale = alt.Scale(domain=[0, reach], nice=False)
@@ -45,4 +43,4 @@ def _chart(bars: Sequence[Bar], title: str, *, opacity: float) -> Chart:
         ],
     )
     told = base.mark_text(align="left", dx=5, color=NEUTRAL).encode(y=axis, x=alt.X("end_ms:Q", scale=scale), text="told:N")
-    return alt.layer(drawn, told).properties(height=_ROW_PX * len(bars) + 70)
+    return alt.layer(drawn, told).properties(height=height_px(len(bars)))

@@ -30,6 +30,7 @@ _FAMILIES: Final = {
     "new_prefill": Family.COMPUTE,
     "decode_step": Family.COMPUTE,
 }
+_WAY: Final = "→"
 
 
 def family_of(component: str) -> Family:
@@ -39,4 +40,6 @@ def family_of(component: str) -> Family:
 
 def label_of(component: str, tier: str | None, reason: str | None = None) -> str:
     """A component as tables and axes name it: in the words of the ledger, then its tier and reason."""
-    return " · ".join(word for word in (component, tier, reason) if word)
+    # The reason of a copy is its way, which names the tier already.
+    words = (component, reason) if reason and _WAY in reason else (component, tier, reason)
+    return " · ".join(word for word in words if word)

@@ -10,9 +10,9 @@ from kvtrail_dashboards.compute.figures import evidence_lines, percent, times
 from kvtrail_dashboards.compute.wall import WallTime
 
 _BASES: Final = {
-    "population": "it comes first in that share of bootstrap resamples of both windows",
-    "mechanism": "counted from the events of the mechanism itself",
-    "invariant": "one broken rule is enough; less than 100 % only where a hole in the events could explain it",
+    "population": "In that share of bootstrap resamples of both windows this cause comes first.",
+    "mechanism": "Counted from the events of the mechanism itself.",
+    "invariant": "One broken rule is enough; less than 100 % only where a hole in the events could explain it.",
 }
 
 

@@ -1,0 +1,1 @@
+"""Pages: each one file with one function that fetches, computes and draws in sections, top to bottom."""

@@ -1,0 +1,51 @@
+"""Why was it slow? P99 over time, the spike's verdict and excess, the slowest requests, and one of them in full."""
+
+import streamlit as st
+
+from kvtrail_dashboards.answers import Loss
+from kvtrail_dashboards.compute.notices import nothing_yet, notices
+from kvtrail_dashboards.errors import DashboardError
+from kvtrail_dashboards.fetch import Explanation, engines_of, fetch_explanation, fetch_loss, fetch_series
+from kvtrail_dashboards.link import View, view_of
+from kvtrail_dashboards.sections.excess import excess_section
+from kvtrail_dashboards.sections.latency import latency_section
+from kvtrail_dashboards.sections.notice import show_error, show_notice
+from kvtrail_dashboards.sections.request import request_section
+from kvtrail_dashboards.sections.top import title_section
+from kvtrail_dashboards.sections.verdict import verdict_section
+from kvtrail_dashboards.sections.worst import worst_section
+
+
+def page() -> None:
+    """Run the page once. On the session's thread; blocks while the collector answers; an error becomes its text."""
+    view = view_of(st.query_params)
+    try:
+        _page(view)
+    except DashboardError as error:
+        title_section(view, None)
+        show_error(error)
+
+
+def _page(view: View) -> None:
+    """Stop early, in words, where there is nothing to explain."""
+    loss = fetch_loss()
+    engines = engines_of(loss)
+    series = fetch_series(view.engine or engines[0]) if engines else None
+    empty = nothing_yet(loss, series)
+    if empty is not None or series is None:
+        title_section(view, None)
+        show_notice(empty)
+        return
+    _explain(view, loss, fetch_explanation(view, engines, series))
+
+
+def _explain(view: View, loss: Loss, explanation: Explanation) -> None:
+    """The sections, in the order in which somebody in a hurry needs them."""
+    title_section(view, explanation)
+    for notice in notices(loss, explanation.engine, explanation.attribution):
+        show_notice(notice)
+    verdict_section(explanation)
+    latency_section(view, explanation)
+    excess_section(explanation)
+    worst_section(view, explanation)
+    request_section(view, explanation)

@@ -1,0 +1,1 @@
+"""Parts of pages: each draws what is computed, and turns a choice into a link."""

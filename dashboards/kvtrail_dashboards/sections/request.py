@@ -1,0 +1,89 @@
+"""One request in full: its waterfall, overlapped work, what it waited on, the chain back, its slowest token gaps."""
+
+import pandas as pd
+import streamlit as st
+
+from kvtrail_dashboards.charts.timeline import hidden_chart, waterfall_chart
+from kvtrail_dashboards.compute.figures import duration
+from kvtrail_dashboards.compute.timeline import Timeline, timeline_of
+from kvtrail_dashboards.errors import CollectorError
+from kvtrail_dashboards.fetch import Explanation, fetch_why
+from kvtrail_dashboards.link import View
+from kvtrail_dashboards.sections.notice import show_error
+from kvtrail_dashboards.sections.text import plain
+
+
+def request_section(view: View, explanation: Explanation) -> None:
+    """Nothing until a request is chosen; a request that cannot be shown does not take the page with it."""
+    if view.request is None:
+        return
+    try:
+        timeline = timeline_of(fetch_why(explanation.engine, view.request))
+    except CollectorError as error:
+        show_error(error)
+        return
+    _waterfall(timeline)
+    _around(timeline)
+
+
+def _waterfall(timeline: Timeline) -> None:
+    """Where the time to first token went."""
+    name = "Time so far, no first token yet" if timeline.censored else "Time to first token"
+    st.subheader(f"Timeline of request {timeline.request}", anchor=False)
+    estimate = ""
+    if timeline.recompute_estimate_ms is not None:
+        estimate = f"; the engine estimated {duration(timeline.recompute_estimate_ms)} for recomputing instead"
+    st.markdown(plain(f"{name}: {duration(timeline.total_ms)}{estimate}."))
+    if timeline.waterfall:
+        st.altair_chart(waterfall_chart(timeline.waterfall), width="stretch")
+
+
+def _around(timeline: Timeline) -> None:
+    """What happened beside and before."""
+    left, right = st.columns(2, gap="large")
+    with left:
+        _waits(timeline)
+        _chain(timeline)
+    with right:
+        _hidden(timeline)
+        _gaps(timeline)
+
+
+def _waits(timeline: Timeline) -> None:
+    """The operations that it waited for or behind."""
+    st.markdown("**What it waited on**")
+    if not timeline.waited_on:
+        st.caption("It waited on no transfer.")
+        return
+    rows = [(wait.op, wait.tier, wait.owner.replace("_", " "), wait.ms) for wait in timeline.waited_on]
+    _table(pd.DataFrame(rows, columns=["op", "tier", "owner", "ms"]))
+
+
+def _chain(timeline: Timeline) -> None:
+    """Step by step, back to what began it."""
+    if timeline.chain:
+        st.markdown("**How it came to that**")
+        st.markdown("\n".join(f"{place}. {plain(text)}" for place, text in enumerate(timeline.chain, 1)))
+
+
+def _hidden(timeline: Timeline) -> None:
+    """Work that ran at the same time."""
+    st.markdown("**Overlapped work** (delayed nobody, does not add up)")
+    if timeline.hidden:
+        st.altair_chart(hidden_chart(timeline.hidden), width="stretch")
+    else:
+        st.caption("Nothing ran beside it.")
+
+
+def _gaps(timeline: Timeline) -> None:
+    """The slowest waits between two tokens."""
+    if timeline.gaps:
+        st.markdown("**Slowest gaps between tokens**")
+        rows = [(gap.step, gap.ms, gap.mostly) for gap in timeline.gaps]
+        _table(pd.DataFrame(rows, columns=["step", "ms", "mostly"]))
+
+
+def _table(frame: pd.DataFrame) -> None:
+    """A small table with durations in ms."""
+    config = {"ms": st.column_config.NumberColumn("ms", format="%.2f")}
+    st.dataframe(frame, hide_index=True, width="stretch", column_config=config)

@@ -1,0 +1,44 @@
+"""The head of the page: its question, the engine, the device's label, and the button that asks again."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from kvtrail_dashboards.fetch import Explanation, forget
+from kvtrail_dashboards.link import View
+from kvtrail_dashboards.sections.steer import go_to
+from kvtrail_dashboards.sections.text import plain
+
+_ENGINE_KEY = "engine-choice"
+
+
+def title_section(view: View, explanation: Explanation | None) -> None:
+    """Title, labels and choices. Without an explanation, just the title and the button."""
+    title, labels, refresh = st.columns([5, 3, 1], vertical_alignment="center")
+    title.title("Why was it slow?", anchor=False)
+    refresh.button("Refresh", on_click=forget, width="stretch")
+    if explanation is not None:
+        with labels:
+            _labels(view, explanation)
+
+
+def _labels(view: View, explanation: Explanation) -> None:
+    """Which engine this is about, and on what it ran."""
+    if len(explanation.engines) > 1:
+        _engine_choice(view, explanation)
+    told = [] if len(explanation.engines) > 1 else [f"engine **{plain(explanation.engine)}**"]
+    if explanation.device is not None:
+        told.append(f":gray-badge[{plain(explanation.device)}]")
+    st.markdown(" ".join(told))
+
+
+def _engine_choice(view: View, explanation: Explanation) -> None:
+    """A choice of engines; another engine has other windows and requests, so those are dropped from the link."""
+
+    def choose() -> None:
+        go_to(View(engine=st.session_state[_ENGINE_KEY]))
+
+    known = explanation.engines
+    options = known if explanation.engine in known else (*known, explanation.engine)
+    st.session_state[_ENGINE_KEY] = replace(view, engine=explanation.engine).engine
+    st.selectbox("Engine", options, key=_ENGINE_KEY, on_change=choose, label_visibility="collapsed")

@@ -1,0 +1,57 @@
+"""The verdict: what happened, what to do, how sure that is, and the figures it stands on."""
+
+import pandas as pd
+import streamlit as st
+
+from kvtrail_dashboards.compute.notices import no_spike, not_identified
+from kvtrail_dashboards.compute.verdict_words import VerdictWords, what_happened, words_of
+from kvtrail_dashboards.compute.wall import wall_time
+from kvtrail_dashboards.fetch import Explanation
+from kvtrail_dashboards.sections.notice import show_notice
+from kvtrail_dashboards.sections.text import plain
+
+
+def verdict_section(explanation: Explanation) -> None:
+    """The verdicts by share, or the reason why there is none."""
+    attribution = explanation.attribution
+    happened = what_happened(attribution, wall_time(explanation.series))
+    if happened:
+        st.markdown(plain(happened))
+    show_notice(no_spike(attribution))
+    show_notice(not_identified(attribution))
+    for verdict in attribution.verdicts:
+        _show(words_of(verdict))
+
+
+def _show(words: VerdictWords) -> None:
+    """One verdict."""
+    with st.container(border=True):
+        text, figures = st.columns([3, 2], vertical_alignment="center")
+        with text:
+            where = f" :gray[{plain(words.where)}]" if words.where else ""
+            st.markdown(f"`{words.code}`{where}")
+            st.markdown(f"#### {plain(words.headline)}")
+            st.markdown(f"{plain(words.detail)}  \n**What to do:** {plain(words.action)}")
+        with figures:
+            _figures(words)
+        with st.expander("Evidence"):
+            _evidence(words)
+
+
+def _figures(words: VerdictWords) -> None:
+    """Share, certainty, and the basis of both."""
+    share, certainty = st.columns(2)
+    share.metric("Share of the excess", words.share)
+    certainty.metric("Certainty", words.certainty)
+    st.caption(f"Basis: {words.basis}. {words.certainty_why}")
+
+
+def _evidence(words: VerdictWords) -> None:
+    """The figures and the events behind a verdict."""
+    frame = pd.DataFrame(words.evidence, columns=["figure", "value"])
+    st.dataframe(frame, hide_index=True, width="stretch")
+    if words.also:
+        st.caption(f"Also explained by this: {plain(', '.join(words.also))}")
+    if words.events:
+        st.caption("Events (engine / epoch / rank / seq)")
+        st.code("\n".join(words.events), language=None)
