@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from kvtrail_agent.ring_layout import record_fields
 from kvtrail_schema.columns import COLUMNS, Width
 from kvtrail_schema.events import Event
 from kvtrail_schema.kinds import EVENT_OF, FIELDS_OF, REQUIRED_OF, Kind
@@ -61,8 +62,8 @@ _BODY: Final = """\
             return seq
         try:
             _pack_{name}(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, {number},
-                {arguments}, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                {arguments}, {number}, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -70,9 +71,9 @@ _BODY: Final = """\
 """
 
 _BODY_WITH_TEXT: Final = """\
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -80,8 +81,8 @@ _BODY_WITH_TEXT: Final = """\
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_{name}(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, {number},
-                    {arguments}, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    {arguments}, {number}, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -150,7 +151,7 @@ def _argument(name: str) -> str:
 
 def _method(kind: Kind) -> str:
     """The emit method of a kind: draw a seq, see that there is room, write one packed record."""
-    arguments = ", ".join(_argument(field) for field in FIELDS_OF[kind])
+    arguments = ", ".join(_argument(field) for field in record_fields(kind))
     template = _BODY_WITH_TEXT if "text" in FIELDS_OF[kind] else _BODY
     body = template.format(name=kind.name.lower(), number=kind.value, arguments=arguments)
     return _signature(kind) + body + "\n"
@@ -168,7 +169,7 @@ def main() -> None:
     """Write each generated file, or with `--check` say which ones are old."""
     old = [path for path, text in outputs().items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv:
-        sys.exit("\n".join(f"{path} is older than events.py: run `make generate`" for path in old))
+        sys.exit("\n".join(f"{path} is older than events.py: run `make generate`" for path in old) or 0)
     for path in old:
         path.write_text(outputs()[path])
 

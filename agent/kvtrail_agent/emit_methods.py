@@ -122,9 +122,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """A request reached the engine; its ledger starts here. `tokens` is the prompt's length, `text` the engine's own id."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -132,8 +132,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_request_arrived(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 1,
-                    req, tokens, ns, text_position, text_bytes, trace_bytes(trace_id), priority, deadline_ns, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    trace_bytes(trace_id), req, ns, deadline_ns, text_position, text_bytes, tokens, priority, 1, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -154,8 +154,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_request_waiting(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 2,
-                req, reason, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, reason, 2, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -175,8 +175,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_request_admitted(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 3,
-                req, step, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, step, 3, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -197,8 +197,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_request_preempted(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 4,
-                req, reason, step, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, step, reason, 4, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -219,8 +219,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_request_resumed(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 5,
-                req, reason, step, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, step, reason, 5, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -240,8 +240,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_request_first_token(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 6,
-                req, step, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, step, 6, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -262,8 +262,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_request_finished(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 7,
-                req, tokens, reason, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, tokens, reason, 7, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -283,8 +283,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_request_cancelled(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 8,
-                req, reason, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, reason, 8, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -304,8 +304,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_request_rejected(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 9,
-                req, reason, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, reason, 9, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -324,8 +324,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_step_started(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 10,
-                step, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                step, 10, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -348,8 +348,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_step_finished(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 11,
-                step, tokens, prefill_tokens, decode_tokens, device_ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                step, prefill_tokens, decode_tokens, device_ns, tokens, 11, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -372,8 +372,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_prefill_chunk(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 12,
-                req, step, tokens, reason, token_start, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, step, tokens, token_start, reason, 12, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -393,8 +393,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_decode_joined(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 13,
-                req, step, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, step, 13, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -414,8 +414,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_decode_left(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 14,
-                req, step, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, step, 14, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -436,8 +436,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_tokens_emitted(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 15,
-                req, step, tokens, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, step, tokens, 15, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -460,8 +460,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_copy_waited(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 16,
-                req, wait_ns, op, step, tier, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, wait_ns, op, step, tier, 16, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -487,8 +487,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_lookup_finished(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 17,
-                req, duration_ns, tokens, tier, tokens_gpu, tokens_host, tokens_nvme, tokens_remote, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, duration_ns, tokens_gpu, tokens_host, tokens_nvme, tokens_remote, tokens, tier, 17, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -511,8 +511,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_prefix_hit(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 18,
-                req, block, tier, tokens, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, block, ns, tokens, tier, 18, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -536,8 +536,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_prefix_miss(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 19,
-                req, block, reason, tokens, cause, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, block, cause, ns, tokens, reason, 19, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -566,8 +566,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_block_created(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 20,
-                block, tier, slot, ns, parent, req, tokens, token_start, bytes, dtype, priority, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                block, ns, parent, req, bytes, slot, tokens, token_start, tier, dtype, priority, 20, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -590,8 +590,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_attention_read(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 21,
-                req, block, tier, slot, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, block, ns, slot, tier, 21, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -615,8 +615,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_block_pinned(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 22,
-                block, tier, slot, refs, req, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                block, req, ns, slot, refs, tier, 22, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -640,8 +640,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_block_unpinned(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 23,
-                block, tier, slot, refs, req, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                block, req, ns, slot, refs, tier, 23, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -670,8 +670,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_evicted(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 24,
-                block, tier, slot, reason, id, cause, bytes, priority, duration_ns, op, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                block, id, cause, bytes, duration_ns, op, ns, slot, tier, reason, priority, 24, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -693,8 +693,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_tier_cleared(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 25,
-                tier, reason, id, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                id, ns, tier, reason, 25, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -708,9 +708,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """Blocks were forbidden by a selector; `text` holds it with hashed values."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -718,8 +718,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_invalidation_requested(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 26,
-                    id, reason, text_position, text_bytes, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    id, text_position, text_bytes, reason, 26, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -744,8 +744,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_invalidated(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 27,
-                block, tier, slot, reason, cause, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                block, cause, ns, slot, tier, reason, 27, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -775,8 +775,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_swap_out_queued(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 28,
-                op, src, dst, block, slot, bytes, req, prefetch, depth, cause, queue, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                op, block, bytes, req, prefetch, cause, ns, slot, depth, queue, src, dst, 28, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -806,8 +806,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_swap_out_started(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 29,
-                op, src, dst, block, slot, bytes, req, prefetch, depth, cause, queue, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                op, block, bytes, req, prefetch, cause, ns, slot, depth, queue, src, dst, 29, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -844,8 +844,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_swap_out_written(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 30,
-                queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns, op, src, dst, block, slot, bytes, tokens, req, path, pinned, numa, device_numa, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns, op, block, bytes, req, ns, slot, tokens, numa, device_numa, src, dst, path, pinned, 30, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -877,8 +877,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_swap_out_failed(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 31,
-                queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns, op, src, dst, reason, block, bytes, req, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns, op, block, bytes, req, ns, src, dst, reason, 31, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -904,8 +904,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_swap_out_skipped(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 32,
-                op, src, dst, reason, block, bytes, req, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                op, block, bytes, req, ns, src, dst, reason, 32, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -938,8 +938,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_swap_in_queued(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 33,
-                op, src, dst, block, slot, bytes, req, prefetch, depth, cause, queue, restore_estimate_ns, recompute_estimate_ns, keep_estimate_ns, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                op, block, bytes, req, prefetch, cause, restore_estimate_ns, recompute_estimate_ns, keep_estimate_ns, ns, slot, depth, queue, src, dst, 33, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -972,8 +972,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_swap_in_started(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 34,
-                op, src, dst, block, slot, bytes, req, prefetch, depth, cause, queue, restore_estimate_ns, recompute_estimate_ns, keep_estimate_ns, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                op, block, bytes, req, prefetch, cause, restore_estimate_ns, recompute_estimate_ns, keep_estimate_ns, ns, slot, depth, queue, src, dst, 34, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1011,8 +1011,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_swap_in_loaded(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 35,
-                queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns, op, src, dst, block, slot, bytes, tokens, req, prefetch, path, pinned, numa, device_numa, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns, op, block, bytes, req, prefetch, ns, slot, tokens, numa, device_numa, src, dst, path, pinned, 35, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1045,8 +1045,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_swap_in_failed(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 36,
-                queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns, op, src, dst, reason, block, bytes, req, prefetch, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns, op, block, bytes, req, prefetch, ns, src, dst, reason, 36, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1074,8 +1074,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_prefetch_issued(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 37,
-                prefetch, block, src, dst, req, deadline_ns, bytes, depth, id, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                prefetch, block, req, deadline_ns, bytes, id, ns, depth, src, dst, 37, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1096,8 +1096,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_prefetch_completed(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 38,
-                prefetch, block, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                prefetch, block, ns, 38, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1118,8 +1118,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_prefetch_ready(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 39,
-                prefetch, block, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                prefetch, block, ns, 39, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1141,8 +1141,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_prefetch_used(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 40,
-                prefetch, block, req, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                prefetch, block, req, ns, 40, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1164,8 +1164,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_prefetch_wasted(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 41,
-                prefetch, block, reason, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                prefetch, block, ns, reason, 41, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1186,8 +1186,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_prefetch_deadline_missed(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 42,
-                prefetch, block, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                prefetch, block, ns, 42, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1209,8 +1209,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_prefetch_skipped(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 43,
-                prefetch, block, reason, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                prefetch, block, ns, reason, 43, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1232,8 +1232,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_prefetch_cancelled(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 44,
-                prefetch, block, reason, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                prefetch, block, ns, reason, 44, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1258,8 +1258,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_recompute_chosen(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 45,
-                req, tokens, restore_estimate_ns, recompute_estimate_ns, keep_estimate_ns, tier, id, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, restore_estimate_ns, recompute_estimate_ns, keep_estimate_ns, id, tokens, tier, 45, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1284,8 +1284,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_restore_chosen(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 46,
-                req, tokens, restore_estimate_ns, recompute_estimate_ns, keep_estimate_ns, tier, id, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                req, restore_estimate_ns, recompute_estimate_ns, keep_estimate_ns, id, tokens, tier, 46, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1316,8 +1316,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_capacity_sampled(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 47,
-                tier, capacity_bytes, used_bytes, free_bytes, pinned_bytes, evictable_bytes, depth, in_flight, pending_prefetch, orphans, largest_hole_bytes, connections, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                capacity_bytes, used_bytes, free_bytes, pinned_bytes, evictable_bytes, in_flight, pending_prefetch, orphans, largest_hole_bytes, connections, ns, depth, tier, 47, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1343,8 +1343,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_gpu_sampled(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 48,
-                device, utilisation_pct, idle_pct, memory_bytes, pcie_rx_bytes_per_s, pcie_tx_bytes_per_s, power_mw, reason, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                utilisation_pct, idle_pct, memory_bytes, pcie_rx_bytes_per_s, pcie_tx_bytes_per_s, power_mw, device, reason, 48, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1366,8 +1366,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_backpressure_on(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 49,
-                tier, reason, depth, id, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                id, depth, tier, reason, 49, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1389,8 +1389,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_backpressure_off(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 50,
-                tier, reason, depth, id, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                id, depth, tier, reason, 50, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1411,8 +1411,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_admission_limited(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 51,
-                tokens, reason, cause, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                cause, tokens, reason, 51, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1436,8 +1436,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_lease_granted(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 52,
-                block, op, id, req, deadline_ns, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                block, op, id, req, deadline_ns, ns, 52, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1461,8 +1461,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_transfer_acked(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 53,
-                block, op, id, req, deadline_ns, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                block, op, id, req, deadline_ns, ns, 53, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1485,8 +1485,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_orphan_found(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 54,
-                tier, bytes, reason, block, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                bytes, block, ns, tier, reason, 54, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1509,8 +1509,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_orphan_removed(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 55,
-                tier, bytes, reason, block, ns, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                bytes, block, ns, tier, reason, 55, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1526,9 +1526,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """Something failed; `text` is the detail."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -1536,8 +1536,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_error(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 56,
-                    reason, tier, op, req, text_position, text_bytes, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    op, req, text_position, text_bytes, reason, tier, 56, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -1552,9 +1552,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """A tier exists; `text` is the engine's own name and level for it."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -1562,8 +1562,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_tier_declared(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 57,
-                    tier, capacity_bytes, text_position, text_bytes, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    capacity_bytes, text_position, text_bytes, tier, 57, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -1577,9 +1577,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """The members of a namespace, hashed, as JSON; once per epoch."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -1587,8 +1587,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_namespace_declared(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 58,
-                    ns, text_position, text_bytes, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    ns, text_position, text_bytes, 58, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -1601,9 +1601,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """Versions, backend, devices and the settings that should be active, as JSON."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -1611,8 +1611,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_manifest_declared(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 59,
-                    text_position, text_bytes, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    text_position, text_bytes, 59, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -1626,9 +1626,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """A counter that the engine itself publishes."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -1636,8 +1636,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_counter_sampled(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 60,
-                    text_position, text_bytes, value, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    value, text_position, text_bytes, 60, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -1653,9 +1653,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """Somebody asked the engine to degrade; `text` is the action."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -1663,8 +1663,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_degrade_requested(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 61,
-                    text_position, text_bytes, id, cause, deadline_ns, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    id, cause, deadline_ns, text_position, text_bytes, 61, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -1680,9 +1680,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """The engine degraded; `text` is the action."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -1690,8 +1690,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_degrade_applied(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 62,
-                    text_position, text_bytes, id, cause, deadline_ns, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    id, cause, deadline_ns, text_position, text_bytes, 62, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -1707,9 +1707,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """The engine returned to normal; `text` is the action."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -1717,8 +1717,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_degrade_cleared(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 63,
-                    text_position, text_bytes, id, cause, deadline_ns, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    id, cause, deadline_ns, text_position, text_bytes, 63, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -1733,9 +1733,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """A drill began a fault; `text` names it. No detector or attribution may read this."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -1743,8 +1743,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_fault_injected(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 64,
-                    text_position, text_bytes, tier, value, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    value, text_position, text_bytes, tier, 64, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -1759,9 +1759,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """A drill ended a fault; `text` names it. No detector or attribution may read this."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -1769,8 +1769,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_fault_cleared(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 65,
-                    text_position, text_bytes, tier, value, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    value, text_position, text_bytes, tier, 65, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -1784,9 +1784,9 @@ class EmitMethods(RingWriter):
         t_ns: int = NO_I64,
     ) -> int:
         """A recorder began; `text` is its version."""
-        if self._closed:
-            return 0
         with self._lock:
+            if self._closed:
+                return 0
             seq = next(self._seqs)
             if seq > self._limit and self._is_full(seq):
                 return seq
@@ -1794,8 +1794,8 @@ class EmitMethods(RingWriter):
             try:
                 text_position, text_bytes = self._store_text(text)
                 _pack_agent_started(
-                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 66,
-                    text_position, text_bytes, previous_epoch, seq & 0xFFFFFFFF,
+                    self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                    previous_epoch, text_position, text_bytes, 66, seq & 0x3FFFFFFF or 0x40000000,
                 )
             except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
                 self._text_end = text_end
@@ -1817,8 +1817,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_agent_heartbeat(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 67,
-                reason, produced, drained, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                produced, reason, drained, 67, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1839,8 +1839,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_agent_stopped(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 68,
-                reason, produced, drained, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                produced, reason, drained, 68, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1863,8 +1863,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_events_dropped(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 69,
-                stage, reason, first_seq, last_seq, count, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                first_seq, last_seq, count, stage, reason, 69, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)
@@ -1883,8 +1883,8 @@ class EmitMethods(RingWriter):
             return seq
         try:
             _pack_clock_stepped(
-                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns == NO_I64 else t_ns, 70,
-                value, seq & 0xFFFFFFFF,
+                self._slots, (seq & self._mask) << 7, self._now_ns() if t_ns is NO_I64 else t_ns,
+                value, 70, seq & 0x3FFFFFFF or 0x40000000,
             )
         except Exception as error:  # noqa: BLE001 - nothing may reach the engine; the loss is counted
             self._refuse(seq, error)

@@ -30,7 +30,7 @@ _NUMPY_TYPES: Final[dict[Width, np.dtype[Any]]] = {
 @cache
 def _record_type(kind: Kind) -> np.dtype[np.void]:
     """The numpy form of a kind's record."""
-    fields = [("t_ns", "<i8"), ("kind", "u1"), *((name, _NUMPY_TYPES[COLUMNS[name].width]) for name in FIELDS_OF[kind])]
+    fields = [("t_ns", "<i8"), *((name, _NUMPY_TYPES[COLUMNS[name].width]) for name in layout.record_fields(kind))]
     used = np.dtype(fields).itemsize
     return np.dtype([*fields, ("rest", f"V{layout.RECORD_BYTES - used}")])
 
@@ -38,7 +38,7 @@ def _record_type(kind: Kind) -> np.dtype[np.void]:
 def columns_of(records: npt.NDArray[np.uint8], texts: memoryview) -> "tuple[dict[str, pa.Array[Any]], int]":
     """The columns of copied records, and the end of the last text among them."""
     found: dict[str, npt.NDArray[Any]] = {}
-    kinds = records[:, layout.PAYLOAD_OFFSET - 1]
+    kinds = records[:, layout.KIND_OFFSET]
     strings: dict[str, list[str | None]] = {}
     text_end = 0
     for number in np.unique(kinds):
@@ -67,6 +67,9 @@ def _empty(column: Column, rows: int) -> npt.NDArray[Any]:
 
 def _array(column: Column, values: npt.NDArray[Any]) -> "pa.Array[Any]":
     """A column with its absent rows as nulls."""
+    if column.name == "t_ns":  # every event has its time; a caller's impossible one stays a number, not a hole
+        times: pa.Array[Any] = pa.array(values)
+        return times
     absent = np.isnan(values) if column.width is Width.F64 else values == np.array(column.width.absent, dtype=values.dtype)
     plain = values.astype(bool) if column.width is Width.BOOL else values
     array: pa.Array[Any] = pa.array(plain, type=EVENT_SCHEMA.field(column.name).type, mask=absent)

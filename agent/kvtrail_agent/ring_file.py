@@ -27,6 +27,7 @@ class RingFile:
     path: Path
     lock: int  # a descriptor of its own, so that no copy of the mapping shares the lock
     memory: mmap.mmap
+    words: memoryview  # the header as u64: an item is read and stored whole, where `struct` would zero it first
     stream: Stream
     slot_count: int
     text_bytes: int
@@ -38,11 +39,11 @@ class RingFile:
 
     def word(self, offset: int) -> int:
         """Read one shared word of the header."""
-        return int(layout.WORD.unpack_from(self.memory, offset)[0])
+        return int(self.words[offset // layout.WORD_BYTES])
 
     def set_word(self, offset: int, value: int) -> None:
         """Write one shared word of the header; the caller is the one side that owns it."""
-        layout.WORD.pack_into(self.memory, offset, value)
+        self.words[offset // layout.WORD_BYTES] = value
 
     def writer_is_dead(self) -> bool:
         """Whether nobody holds the writer's lock. Asked by the reader; a system call."""
@@ -70,9 +71,7 @@ def create_ring(path: Path, stream: Stream, slot_count: int, text_bytes: int) ->
     size = layout.SLOTS_OFFSET + slot_count * layout.RECORD_BYTES + text_bytes
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        os.posix_fallocate(descriptor, 0, size)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        memory = _map(path)
+        memory = _reserve(path, descriptor, size)
     except OSError as error:
         message = f"cannot make the ring {path} of {size} bytes: {error.strerror}; set ring_dir or slot_count"
         raise RingError(message) from error
@@ -88,7 +87,23 @@ def create_ring(path: Path, stream: Stream, slot_count: int, text_bytes: int) ->
         os.getpid(),
         stream.engine.encode(),
     )
-    return RingFile(path, descriptor, memory, stream, slot_count, text_bytes)
+    return RingFile(path, descriptor, memory, _words(memory), stream, slot_count, text_bytes)
+
+
+def _reserve(path: Path, descriptor: int, size: int) -> mmap.mmap:
+    """Give a new file its size, lock it, map it; leave nothing behind if that fails.
+
+    Raises:
+        OSError: there is no room.
+    """
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return _map(path)
+    except OSError:
+        os.close(descriptor)
+        path.unlink()
+        raise
 
 
 def open_ring(path: Path) -> RingFile:
@@ -98,19 +113,33 @@ def open_ring(path: Path) -> RingFile:
         RingError: there is no such file, or it is no ring of this layout.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         memory = _map(path)
+        stream, slot_count, text_bytes = _identity(path, memory)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         message = f"cannot open the ring {path}: {error}"
         raise RingError(message) from error
-    magic, version, slot_count, text_bytes, epoch, rank, _, engine = layout.IDENTITY.unpack_from(memory)
-    expected = layout.SLOTS_OFFSET + slot_count * layout.RECORD_BYTES + text_bytes
-    if magic != layout.MAGIC or version != layout.LAYOUT_VERSION or len(memory) != expected:
-        os.close(descriptor)
-        message = f"{path} is no ring of layout {layout.LAYOUT_VERSION}: it was written by another version, or is cut"
-        raise RingError(message)
-    stream = Stream(engine.rstrip(b"\0").decode(), Epoch(epoch), Rank(rank))
-    return RingFile(path, descriptor, memory, stream, slot_count, text_bytes)
+    return RingFile(path, descriptor, memory, _words(memory), stream, slot_count, text_bytes)
+
+
+def _identity(path: Path, memory: mmap.mmap) -> tuple[Stream, int, int]:
+    """Whose ring it is, its slot count and the size of its text area.
+
+    Raises:
+        RingError: it is no ring of this layout.
+    """
+    if len(memory) >= layout.SLOTS_OFFSET:
+        magic, version, slot_count, text_bytes, epoch, rank, _, engine = layout.IDENTITY.unpack_from(memory)
+        expected = layout.SLOTS_OFFSET + slot_count * layout.RECORD_BYTES + text_bytes
+        if magic == layout.MAGIC and version == layout.LAYOUT_VERSION and len(memory) == expected:
+            return Stream(engine.rstrip(b"\0").decode(), Epoch(epoch), Rank(rank)), slot_count, text_bytes
+    message = f"{path} is no ring of layout {layout.LAYOUT_VERSION}: it was written by another version, or is cut"
+    raise RingError(message)
+
+
+def _words(memory: mmap.mmap) -> memoryview:
+    """The header and the table of drops as words that are stored whole."""
+    return memoryview(memory)[: layout.SLOTS_OFFSET].cast("Q")
 
 
 def _map(path: Path) -> mmap.mmap:

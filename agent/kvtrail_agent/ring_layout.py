@@ -7,24 +7,30 @@
 …        texts       bytes of the few long fields, a ring of its own
 ```
 
-A record is packed, little-endian: t_ns i64 | kind u8 | the fields of its kind in the order of its class | padding | commit.
-The commit word is the low half of seq and is written last: a reader that finds it finds the whole record. (x86-64 keeps
-the order of stores; so does CPython's `pack_into`, which packs field by field.) Absent fields hold the value that their
-width sets aside. Every kind fits into 124 bytes, checked at import. One writing process, one reading process.
+A record is little-endian: t_ns i64 | the fields of its kind, widest first | padding | kind u8 | commit u32. Widest first
+leaves every field aligned, so that `struct` packs in its native mode, which takes a third of the time for large numbers.
+The commit word is made of the low 30 bits of seq, is never 0, and is written last: a reader that finds it finds the whole
+record, and `pack_into`, which zeroes the slot before it packs field by field, never shows an old one. (x86-64 keeps the
+order of stores.) Absent fields hold the value that their width sets aside. Every kind fits, checked at import. One
+writing process, one reading process.
 """
 
 import struct
+import sys
 from functools import cache
 from typing import Final
 
-from kvtrail_schema.columns import COLUMNS
+from kvtrail_schema.columns import COLUMNS, Width
 from kvtrail_schema.kinds import FIELDS_OF, Kind
 
 MAGIC: Final = b"KVTRRING"
 LAYOUT_VERSION: Final = 1
 RECORD_BYTES: Final = 128
+PAYLOAD_OFFSET: Final = 8
+KIND_OFFSET: Final = 123
 COMMIT_OFFSET: Final = 124
-PAYLOAD_OFFSET: Final = 9
+COMMIT_MASK: Final = 0x3FFFFFFF  # what fits into one digit of a Python integer, so that masking does not allocate
+COMMIT_OF_ZERO: Final = 0x40000000
 NO_TRACE_BYTES: Final = bytes(16)
 
 HEADER_BYTES: Final = 4096
@@ -34,29 +40,57 @@ SLOTS_OFFSET: Final = HEADER_BYTES + DROP_ENTRIES * DROP_BYTES
 
 # magic, layout version, slot count, size of the text area, epoch, rank, writer's process id, engine's name
 IDENTITY: Final = struct.Struct("<8sIIQQII256s")
-# Each word below is written by one side only and lies on a cache line of its own.
+# Each word below is written by one side only, in one store, and lies on a cache line of its own.
 READ_SEQ: Final = 512  # reader: every seq up to this one may be overwritten
 READ_TEXT: Final = 576  # reader: every text before this position may be overwritten
 READ_DROPS: Final = 640  # reader: this many drop entries may be overwritten
 WRITTEN_DROPS: Final = 704  # writer: this many drop entries were begun
 STOPPED_SEQ: Final = 768  # writer: 0 while it runs, then its last seq plus 1
 READER_PID: Final = 832  # reader: its process id
-WORD: Final = struct.Struct("<Q")
+WORD_BYTES: Final = 8
 # stage, reason, first seq, last seq. Only the newest entry ever grows; a seq in it that was written all the same is no drop.
 DROP: Final = struct.Struct("<BB6xQQ8x")
+DROP_FIRST: Final = 8
+DROP_LAST: Final = 16
+
+_NATIVE: Final = sys.byteorder == "little" and struct.calcsize("@L") == WORD_BYTES
+_NATIVE_CODES: Final = str.maketrans("Qq", "Ll")
+_ALIGNED: Final = {Width.TRACE: 2 * WORD_BYTES, Width.TEXT: WORD_BYTES - 1}
+
+
+def _place(width: Width) -> int:
+    """How far to the front a field goes; texts (8 + 4 bytes) stand between the wide and the narrow ones."""
+    return _ALIGNED.get(width) or struct.calcsize(f"<{width.code}")
+
+
+@cache
+def record_fields(kind: Kind) -> tuple[str, ...]:
+    """The fields of a kind's record in their order: widest first, else as in its class."""
+    return tuple(sorted(FIELDS_OF[kind], key=lambda name: -_place(COLUMNS[name].width)))
 
 
 @cache
 def record_struct(kind: Kind) -> struct.Struct:
     """The packed form of a kind's record, from `t_ns` to the commit word."""
-    fields = "".join(COLUMNS[name].width.code for name in FIELDS_OF[kind])
-    used = struct.calcsize(f"<qB{fields}")
-    if used > COMMIT_OFFSET:
-        message = f"{kind.name.lower()} takes {used} bytes of {COMMIT_OFFSET}: give it a text, or narrow a field"
+    fields = "".join(COLUMNS[name].width.code for name in record_fields(kind))
+    used = struct.calcsize(f"<q{fields}")
+    if used > KIND_OFFSET:
+        message = f"{kind.name.lower()} takes {used} bytes of {KIND_OFFSET}: give it a text, or narrow a field"
         raise ValueError(message)
-    return struct.Struct(f"<qB{fields}{COMMIT_OFFSET - used}xI")
+    codes = f"q{fields}{KIND_OFFSET - used}xBI"
+    return struct.Struct(f"@{codes.translate(_NATIVE_CODES)}" if _NATIVE else f"<{codes}")
 
 
 def trace_bytes(trace_id: str) -> bytes:
-    """A W3C trace id as its 16 bytes; all zero (which W3C forbids) where there is none."""
-    return bytes.fromhex(trace_id) if trace_id else NO_TRACE_BYTES
+    """A W3C trace id as its 16 bytes; all zero (which W3C forbids) where there is none.
+
+    Raises:
+        ValueError: it is not 32 hexadecimal digits.
+    """
+    if not trace_id:
+        return NO_TRACE_BYTES
+    raw = bytes.fromhex(trace_id)
+    if len(raw) != len(NO_TRACE_BYTES):
+        message = f"trace_id of {len(raw)} bytes: W3C says {len(NO_TRACE_BYTES)}"
+        raise ValueError(message)
+    return raw

@@ -6,7 +6,6 @@ is killed leaves everything for the next one.
 
 import os
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,6 @@ from kvtrail_schema.reasons import DropReason
 from kvtrail_agent import ring_layout as layout
 from kvtrail_agent.ring_columns import columns_of
 from kvtrail_agent.ring_file import RingFile
-
-_LOW_HALF: Final = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +37,15 @@ class Chunk:
     def is_empty(self) -> bool:
         """Whether nothing new was found."""
         return self.last_seq < self.first_seq
+
+    def halves(self) -> "tuple[Chunk, Chunk]":
+        """The chunk as two, each with half of its rows (at least two) and with the drops between them."""
+        half = self.table.num_rows // 2
+        border = int(self.table["seq"][half].as_py())
+        before = tuple(drop for drop in self.drops if drop.first_seq < border)
+        first = Chunk(self.table.slice(0, half), before, self.first_seq, border - 1, 0)
+        second = Chunk(self.table.slice(half), self.drops[len(before) :], border, self.last_seq, self.text_end)
+        return first, second
 
 
 class RingReader:
@@ -64,9 +70,13 @@ class RingReader:
         """The first seq that is not released."""
         return self._ring.word(layout.READ_SEQ) + 1
 
-    def ready(self, most_rows: int) -> int:
-        """How many rows could be read at once; looks at commit words alone."""
-        return self._written_from(self.next_seq, most_rows)
+    def is_ready(self, rows: int) -> bool:
+        """Whether so many seqs, or half of the ring, lie there to be read; looks at one commit word and the newest drop."""
+        last = self.next_seq + min(rows, self._ring.slot_count // 2) - 1
+        if self._is_there(np.array([last], dtype=np.uint64))[0]:
+            return True
+        written = self._ring.word(layout.WRITTEN_DROPS)
+        return written > 0 and self._drop(written - 1).last_seq >= last
 
     def read(self, most_rows: int) -> Chunk:
         """What lies next in the ring, up to `most_rows` rows, up to the first seq that is neither written nor dropped."""
@@ -91,7 +101,7 @@ class RingReader:
         """Everything that a dead writer left. What it had begun and not finished is a drop by (process, killed)."""
         first, highest = self.next_seq, self.highest_seq()
         seqs = np.arange(first, highest + 1, dtype=np.uint64)
-        there = self._commits[(seqs % np.uint64(self._ring.slot_count)).astype(np.intp)] == (seqs & np.uint64(_LOW_HALF))
+        there = self._is_there(seqs)
         known, taken = self._drop_ranges(), []
         for begin, end in _runs(seqs[~there]):
             taken.extend(_explained(begin, end, known))
@@ -108,8 +118,8 @@ class RingReader:
         """The highest seq that was handed out, as far as the file shows it: written, dropped, or stated at stop."""
         stopped = self._ring.word(layout.STOPPED_SEQ)
         first = self.next_seq
-        ahead = (self._commits.astype(np.int64) - (first & _LOW_HALF)) & _LOW_HALF
-        fresh = ahead[ahead < self._ring.slot_count]
+        ahead = (self._commits.astype(np.int64) - (first & layout.COMMIT_MASK)) & layout.COMMIT_MASK
+        fresh = ahead[(ahead < self._ring.slot_count) & (self._commits != 0)]
         written = first + int(fresh.max()) if len(fresh) else first - 1
         dropped = max((drop.last_seq for drop in self._drop_ranges()), default=0)
         return max(written, dropped, stopped - 1)
@@ -126,16 +136,21 @@ class RingReader:
 
     def _written_from(self, seq: int, most: int) -> int:
         """How many seqs from this one on are written without a hole; looks no further than the end of the slots."""
-        slot = seq % self._ring.slot_count
-        commits = self._commits[slot : slot + most]
-        expected = (np.arange(seq, seq + len(commits), dtype=np.uint64) & np.uint64(_LOW_HALF)).astype(np.uint32)
-        equal = commits == expected
-        return len(equal) if equal.all() else int(np.argmin(equal))
+        room = self._ring.slot_count - seq % self._ring.slot_count
+        there = self._is_there(np.arange(seq, seq + min(most, room), dtype=np.uint64))
+        return len(there) if there.all() else int(np.argmin(there))
+
+    def _is_there(self, seqs: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Which seqs are written, whole, in their slots."""
+        expected = seqs & np.uint64(layout.COMMIT_MASK)
+        expected[expected == 0] = layout.COMMIT_OF_ZERO
+        found: npt.NDArray[np.bool_] = self._commits[(seqs % np.uint64(self._ring.slot_count)).astype(np.intp)] == expected
+        return found
 
     def _hole_end(self, seq: int, last: int) -> int:
         """The end of the run of unwritten seqs that begins at `seq`, at most `last`."""
         ahead = np.arange(seq, min(last, seq + self._ring.slot_count - 1) + 1, dtype=np.uint64)
-        there = self._commits[(ahead % np.uint64(self._ring.slot_count)).astype(np.intp)] == (ahead & np.uint64(_LOW_HALF))
+        there = self._is_there(ahead)
         return seq + int(np.argmax(there)) - 1 if there.any() else int(ahead[-1])
 
     def _drop(self, entry: int) -> DropRange:

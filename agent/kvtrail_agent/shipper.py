@@ -22,6 +22,7 @@ from kvtrail_schema import batch
 from kvtrail_schema.batch import BatchHeader, DropRange, StreamState
 from kvtrail_schema.clock import Clock, SystemClock, read_clocks
 from kvtrail_schema.enums import Stage
+from kvtrail_schema.errors import FrameTooLarge
 from kvtrail_schema.reasons import DropReason
 
 from kvtrail_agent.errors import BatchRejected, TransportUnavailable
@@ -47,8 +48,9 @@ class Pace:
     """When the shipper last did what; used by its one thread."""
 
     sent_ns: int
-    moved_ns: int
-    writer_gone_ns: int = 0
+    hole_seq: int = 0  # the unwritten seq that others have overtaken, and since when it is known
+    hole_since_ns: int = 0
+    writer_gone_ns: int | None = None
 
 
 class Shipper:
@@ -72,8 +74,7 @@ class Shipper:
         self._sleep = sleep
         self._jitter = random.Random(seed)  # noqa: S311 - spreads retries, hides nothing
         self._halt = False
-        now = clock.monotonic_ns()
-        self._pace = Pace(sent_ns=now, moved_ns=now)
+        self._pace = Pace(sent_ns=clock.monotonic_ns())
 
     def halt(self) -> None:
         """Stop soon, leaving the rest in the ring. May be called from any thread or a signal handler."""
@@ -87,8 +88,8 @@ class Shipper:
                 if state is not StreamState.RUNNING:
                     self._finish(state)
                     return True
-                self._step()
-                self._sleep(_TICK_S)
+                if not self._step():
+                    self._sleep(_TICK_S)
         except Halted:
             pass
         return False
@@ -100,21 +101,31 @@ class Shipper:
             return StreamState.STOPPED
         return StreamState.KILLED if dead else StreamState.RUNNING
 
-    def _step(self) -> None:
-        """Send what is due: a full batch at once, a part of one after the interval, a heartbeat after its own."""
-        now, settings = self._clock.monotonic_ns(), self._settings
-        ready = self._reader.ready(settings.flush_rows)
-        since_ns = now - self._pace.sent_ns
-        if ready < settings.flush_rows and since_ns < settings.flush_interval_ms * 1_000_000:
-            return
+    def _step(self) -> bool:
+        """Send what is due: a full batch at once, a part of one after the interval, a heartbeat after its own.
+
+        Says whether a full batch left, so that another one may be due at once.
+        """
+        settings = self._settings
+        is_full = self._reader.is_ready(settings.flush_rows)
+        since_ns = self._clock.monotonic_ns() - self._pace.sent_ns
+        if not is_full and since_ns < settings.flush_interval_ms * 1_000_000:
+            return False
         chunk = self._reader.read(settings.flush_rows)
-        if chunk.is_empty and now - self._pace.moved_ns > _STUCK_NS and self._reader.highest_seq() > chunk.last_seq:
+        if chunk.is_empty and self._is_stuck(chunk.first_seq):
             chunk = self._reader.read_hole()
-        if not chunk.is_empty:
-            self._pace.moved_ns = now
+        if not chunk.is_empty or since_ns >= settings.heartbeat_interval_ms * 1_000_000:
             self._deliver(chunk, StreamState.RUNNING)
-        elif since_ns >= settings.heartbeat_interval_ms * 1_000_000:
-            self._deliver(chunk, StreamState.RUNNING)
+        return is_full and not chunk.is_empty
+
+    def _is_stuck(self, seq: int) -> bool:
+        """Whether a seq that is not written, though later ones are, has been so for long: its thread will not come back."""
+        now = self._clock.monotonic_ns()
+        if self._reader.highest_seq() < seq:
+            return False
+        if self._pace.hole_seq != seq:
+            self._pace.hole_seq, self._pace.hole_since_ns = seq, now
+        return now - self._pace.hole_since_ns > _STUCK_NS
 
     def _finish(self, state: StreamState) -> None:
         """Deliver the rest in batches of the usual size, then say how the stream ended."""
@@ -129,33 +140,37 @@ class Shipper:
     def _deliver(self, chunk: Chunk, state: StreamState) -> None:
         """Send a chunk until it is acknowledged, then release it. A refused one is told as a drop instead.
 
+        A chunk over the size of a batch, or over a bound of its reader, goes in halves; a single event over one is a drop.
+
         Raises:
             Halted: told to stop, or nobody took anything for long after the writer was gone.
         """
+        rows = chunk.table.num_rows
+        if rows > self._settings.flush_rows:
+            self._deliver_halves(chunk, state)
+            return
         frame, header = self._encode(chunk, state)
-        if len(frame) > batch.DEFAULT_LIMITS.frame_bytes:
-            self._deliver_parts(chunk, state)
+        if rows and _is_too_large(frame):
+            if rows > 1:
+                self._deliver_halves(chunk, state)
+            else:
+                self._deliver(_dropped(chunk, Stage.ENCODE, DropReason.TOO_LARGE), state)
             return
         try:
             self._send(frame, header)
         except BatchRejected as error:
             print(f"kvtrail shipper: {self._ring.stream.engine}: batch refused: {error}", file=sys.stderr)  # noqa: T201
-            if chunk.table.num_rows:
+            if rows:
                 self._deliver(_dropped(chunk, Stage.TRANSPORT, DropReason.REJECTED), state)
                 return
         self._pace.sent_ns = self._clock.monotonic_ns()
         if not chunk.is_empty:
             self._reader.release(chunk)
 
-    def _deliver_parts(self, chunk: Chunk, state: StreamState) -> None:
-        """A frame over the bound goes in halves; a single event over it is a drop."""
-        rows = chunk.table.num_rows
-        if rows == 1:
-            self._deliver(_dropped(chunk, Stage.ENCODE, DropReason.TOO_LARGE), state)
-            return
-        first = self._reader.read(rows // 2)
-        self._deliver(first, state)
-        self._deliver(self._reader.read(rows - rows // 2), state)
+    def _deliver_halves(self, chunk: Chunk, state: StreamState) -> None:
+        """Deliver a chunk as two."""
+        for half in chunk.halves():
+            self._deliver(half, state)
 
     def _encode(self, chunk: Chunk, state: StreamState) -> tuple[bytes, BatchHeader]:
         """A chunk as a frame."""
@@ -192,11 +207,20 @@ class Shipper:
     def _check_patience(self) -> None:
         """Give up only when told to, or when the writer has been gone for long."""
         now = self._clock.monotonic_ns()
-        if not self._pace.writer_gone_ns and self._state() is not StreamState.RUNNING:
+        if self._pace.writer_gone_ns is None and self._state() is not StreamState.RUNNING:
             self._pace.writer_gone_ns = now
-        lingered = self._pace.writer_gone_ns and now - self._pace.writer_gone_ns > _LINGER_NS
-        if self._halt or lingered:
+        gone_ns = self._pace.writer_gone_ns
+        if self._halt or (gone_ns is not None and now - gone_ns > _LINGER_NS):
             raise Halted
+
+
+def _is_too_large(frame: bytes) -> bool:
+    """Whether a reader with the usual bounds would refuse a frame for a size in it."""
+    try:
+        batch.peek_header(frame)
+    except FrameTooLarge:
+        return True
+    return False
 
 
 def _dropped(chunk: Chunk, stage: Stage, reason: DropReason) -> Chunk:
@@ -241,8 +265,11 @@ def remove_ring(ring: Path) -> None:
 def ship(config: ShipperConfig) -> bool:
     """Deliver a ring to its end, in this process. Says whether all is delivered; then the ring's file is gone."""
     with only_shipper(config.ring) as alone:
-        if not alone or not config.ring.exists():
-            return alone
+        if not alone:
+            return False
+        if not config.ring.exists():
+            remove_ring(config.ring)  # delivered by another one; what was made for this one goes too
+            return True
         transport = open_transport(config.settings.transport, config.settings.token_file)
         shipper = Shipper(open_ring(config.ring), transport, config.settings, clock=SystemClock(), seed=os.getpid())
 
