@@ -89,8 +89,10 @@ def _rows(
     seq, home, t_ns = ids["seq"][order], stream[order], ints["t_ns"][order]
     again = np.zeros(len(order), dtype=bool)
     again[1:] = (seq[1:] == seq[:-1]) & (home[1:] == home[:-1])
-    holes = tuple(_holes(seq[home == index], t_ns[home == index]) for index in range(len(streams)))
-    kept = order[~again & ~np.isin(ints["kind"][order], _HIDDEN_KINDS)]
+    shown = ~np.isin(ints["kind"][order], _HIDDEN_KINDS)
+    own = [home == index for index in range(len(streams))]
+    holes = tuple(_holes(seq[here], t_ns[here], shown[here]) for here in own)
+    kept = order[~again & shown]
     return Rows(
         streams=streams,
         holes=holes,
@@ -104,12 +106,18 @@ def _rows(
     )
 
 
-def _holes(seq: IdArray, t_ns: IntArray) -> tuple[Interval, ...]:
-    """The intervals of time between rows whose seqs are not neighbours; rows of drills count as present."""
-    places = np.flatnonzero(np.diff(seq) > 1)
-    before, after = t_ns[places], t_ns[places + 1]
-    spans = zip(np.minimum(before, after).tolist(), np.maximum(before, after).tolist(), strict=True)
-    return tuple(merged(spans))
+def _holes(seq: IdArray, t_ns: IntArray, shown: BoolArray) -> tuple[Interval, ...]:
+    """The intervals of time in which rows are missing: between the nearest rows on both sides of a gap in seq.
+
+    Rows of drills fill their place in seq, but their times bound nothing.
+    """
+    places, known = np.flatnonzero(np.diff(seq) > 1), np.flatnonzero(shown)
+    if not len(places) or not len(known):
+        return ()
+    after = np.minimum(np.searchsorted(known, places, side="right"), len(known) - 1)
+    before = np.maximum(np.searchsorted(known, places, side="right") - 1, 0)
+    first, last = t_ns[known[before]], t_ns[known[after]]
+    return tuple(merged(zip(np.minimum(first, last).tolist(), np.maximum(first, last).tolist(), strict=True)))
 
 
 def merged(spans: Iterable[Interval]) -> list[Interval]:

@@ -12,6 +12,7 @@ from enum import Enum
 from itertools import count
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from kvtrail_schema.arrow_schema import table_of
@@ -53,6 +54,7 @@ class Fault(Enum):
     NVME_SLOW = "nvme-slow"
     NVME_QUEUE = "nvme-queue"
     LONG_PREFILL = "long-prefill"
+    SLOW_STEPS = "slow-steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,7 @@ class Run:
 
 
 def _with_seq(event: Event, seq: int) -> Event:
-    values: dict[str, Any] = {name: getattr(event, name) for name in event.__struct_fields__}
-    return type(event)(**values | {"seq": seq})
+    return msgspec.structs.replace(event, seq=seq)
 
 
 def stream_table(events: list[Event]) -> pa.Table:
@@ -264,7 +265,8 @@ class _Engine:
                 chunks.append((request, tokens))
                 left -= tokens
         total = sum(tokens for _, tokens in chunks)
-        end = self._delay(now, int((2.0 + 0.02 * total) * MS * self.rng.uniform(0.9, 1.2)))
+        slow = 6.0 if self.plan.fault is Fault.SLOW_STEPS and self._is_on(now) else 1.0
+        end = self._delay(now, int((2.0 + 0.02 * total) * MS * self.rng.uniform(0.9, 1.2) * slow))
         self._emit(StepStarted(t_ns=now, step=step))
         for request, tokens in chunks:
             self._chunk(request, tokens, step, now, end)

@@ -1,0 +1,76 @@
+"""From a slow request back to what began it: causes, walked by the ids that the engine drew."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+import numpy as np
+from kvtrail_schema.enums import Reason, Tier
+from kvtrail_schema.kinds import Kind
+
+from kvtrail_collector.attribution_shapes import EventRef
+from kvtrail_collector.facts import RequestFacts
+from kvtrail_collector.facts_build import Recording
+from kvtrail_collector.facts_rows import NO_ID, NO_INT, Rows
+from kvtrail_collector.ledger_parts import TIER_NAMES
+
+MAX_LINKS: Final = 32
+_MAX_STARTS: Final = 8
+
+
+class Link(msgspec.Struct, frozen=True):
+    """One event in a chain of causes, and what it says; `event` is None for a cause that is not stored."""
+
+    event: EventRef | None
+    text: str
+
+
+def chain_of(recording: Recording, facts: RequestFacts) -> tuple[Link, ...]:
+    """The causes behind a request's events, each event followed by what caused it; at most 32."""
+    rows = recording.rows
+    own = (rows.stream == recording.rows.streams.index(facts.timeline.stream)) & (rows.ids["req"] == np.uint64(facts.request))
+    caused = np.flatnonzero(own & (rows.ids["cause"] != NO_ID))
+    _, first = np.unique(rows.ids["cause"][caused], return_index=True)
+    starts = np.sort(caused[first])[:_MAX_STARTS].tolist()
+    seen: set[int] = set()
+    links = [link for start in starts for link in _walk(rows, start, seen)]
+    return tuple(links[:MAX_LINKS])
+
+
+def _walk(rows: Rows, start: int, seen: set[int]) -> Iterator[Link]:
+    """An event, its cause, the cause of that, until there is none, it is not known, or it was told already."""
+    place: int | None = start
+    while place is not None and place not in seen:
+        seen.add(place)
+        yield Link(_ref(rows, place), describe(rows, place))
+        cause = rows.ids["cause"][place]
+        if cause == NO_ID:
+            return
+        found = np.flatnonzero(rows.ids["id"] == cause)
+        if not len(found):
+            yield Link(None, f"caused by event {int(cause)}, which is not stored")
+            return
+        place = int(found[0])
+
+
+def _ref(rows: Rows, place: int) -> EventRef:
+    home = rows.streams[int(rows.stream[place])]
+    return EventRef(home.engine, home.epoch, home.rank, int(rows.seq[place]))
+
+
+def describe(rows: Rows, place: int) -> str:
+    """An event in a few words: its kind, block, tiers and reason."""
+    words = [Kind(int(rows.kind[place])).name.lower().replace("_", " ")]
+    if rows.ids["block"][place] != NO_ID:
+        words.append(f"block {int(rows.ids['block'][place]):016x}")
+    words.append(_tiers(rows, place))
+    if rows.ints["reason"][place] != NO_INT:
+        words.append(f"({Reason(int(rows.ints['reason'][place])).name.lower()})")
+    return " ".join(word for word in words if word)
+
+
+def _tiers(rows: Rows, place: int) -> str:
+    tier, src, dst = (int(rows.ints[name][place]) for name in ("tier", "src", "dst"))
+    if NO_INT not in {src, dst}:
+        return f"{TIER_NAMES[Tier(src)]}→{TIER_NAMES[Tier(dst)]}"
+    return TIER_NAMES[Tier(tier)] if tier != NO_INT else ""

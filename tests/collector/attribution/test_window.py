@@ -1,0 +1,92 @@
+"""The search for a spike, and the choice of what it is compared with."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from kvtrail_collector.facts_rows import IntArray
+from kvtrail_collector.window import choose, search_window, warm_up_end_ns
+from kvtrail_collector.window_scan import find_spell
+
+from tests.collector.attribution.populations import MS, population
+
+SECOND = 1_000 * MS
+
+
+def arrivals(rng: np.random.Generator, run_s: float = 100.0, rate_per_s: float = 35.0) -> IntArray:
+    """Requests at random times."""
+    return np.sort(rng.uniform(0, run_s, rng.poisson(run_s * rate_per_s)) * SECOND).astype(np.int64)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_spell_is_found(seed: int) -> None:
+    """A spell of 20 s in which a third of requests is slower is found, with borders good to two seconds."""
+    rng = np.random.default_rng(seed)
+    at = arrivals(rng)
+    latency = rng.exponential(30 * MS, len(at)) + 20 * MS
+    hit = (at >= 40 * SECOND) & (at < 60 * SECOND) & (rng.random(len(at)) < 0.33)
+    spell = find_spell(at, (latency + hit * 120 * MS).astype(np.int64), seed=seed)
+
+    assert spell is not None
+    assert spell.p_value <= 0.01
+    assert abs(spell.start_ns - 40 * SECOND) < 2 * SECOND
+    assert abs(spell.end_ns - 60 * SECOND) < 2 * SECOND
+
+
+def test_no_spell_in_noise() -> None:
+    """In forty runs of noise with bursts of up to two seconds, hardly a window is better than chance."""
+    found = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        at = arrivals(rng)
+        latency = rng.exponential(30 * MS, len(at)) + 20 * MS
+        for start in rng.uniform(0, 100, 8) * SECOND:
+            latency[(at >= start) & (at < start + rng.uniform(0.2, 2.0) * SECOND)] += 150 * MS
+        spell = find_spell(at, latency.astype(np.int64), seed=seed)
+        found += spell is not None and spell.p_value <= 0.01
+
+    assert found <= 2
+
+
+def test_repeatable() -> None:
+    """The same seed gives the same spell."""
+    at = arrivals(np.random.default_rng(3))
+    latency = np.where((at > 30 * SECOND) & (at < 50 * SECOND), 90, 30) * MS
+
+    assert find_spell(at, latency, seed=1) == find_spell(at, latency, seed=1)
+
+
+def test_too_few() -> None:
+    """With few requests nothing is searched for."""
+    assert find_spell(np.arange(50, dtype=np.int64) * SECOND, np.ones(50, dtype=np.int64), seed=0) is None
+    assert search_window(population([[MS]] * 30), seed=0) is None
+
+
+def test_reference_before() -> None:
+    """The reference ends where the window begins, leaves the warm-up out, and is at most five windows long."""
+    requests = population([[MS]] * 4_000, every_ns=25 * MS)
+    late = choose(requests, (80 * SECOND, 90 * SECOND), None)
+    early = choose(requests, (40 * SECOND, 60 * SECOND), None)
+
+    assert late is not None
+    assert early is not None
+    assert (late.side, late.reference) == ("before", (30 * SECOND, 80 * SECOND))
+    assert ("before", (warm_up_end_ns(requests), 40 * SECOND)) == (early.side, early.reference)
+    assert Fraction(95, 100) == early.quantile
+
+
+def test_reference_after() -> None:
+    """Where too little lies before the window, what lies after it serves, once things have recovered."""
+    requests = population([[MS]] * 4_000, every_ns=25 * MS)
+    choice = choose(requests, (10 * SECOND, 30 * SECOND), None)
+
+    assert choice is not None
+    assert choice.side == "after"
+    assert choice.reference[0] == 32 * SECOND
+
+
+def test_no_reference() -> None:
+    """A window without anything beside it has no reference."""
+    requests = population([[MS]] * 4_000, every_ns=25 * MS)
+
+    assert choose(requests, (0, 100 * SECOND), None) is None

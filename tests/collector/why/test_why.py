@@ -1,0 +1,79 @@
+"""Why one request was slow: everything that is known of it, in one answer."""
+
+from pathlib import Path
+
+import pytest
+from kvtrail_collector.facts_build import Recording, recording_of_events
+from kvtrail_collector.ledger_parts import Component, Part
+from kvtrail_collector.why import Why, why_recording
+from kvtrail_schema.identity import RequestId
+from kvtrail_schema.jsonl import id_of, read_file
+
+MS = 1_000_000
+
+
+@pytest.fixture(scope="module", name="recording")
+def recording_of_story() -> Recording:
+    """A request that waits behind another tenant's write, then decodes, with one step that gives it no token."""
+    lines = list(read_file(str(Path(__file__).parent / "story.jsonl")))
+    return recording_of_events([line.event for line in lines], lines[0].stream)
+
+
+@pytest.fixture(scope="module", name="answer")
+def answer_of_story(recording: Recording) -> Why:
+    """What is said of that request."""
+    found = why_recording(recording, "r")
+    assert found is not None
+    return found
+
+
+def test_parts(answer: Why) -> None:
+    """The parts add up to the time to first token."""
+    assert 35 * MS == answer.ttft_ns == sum(part.ns for part in answer.parts)
+    assert not answer.censored
+    assert answer.device == "cpu-emulated"
+
+
+def test_waited_on(answer: Why) -> None:
+    """Its time in the queue was the service of the other tenant's write."""
+    assert [(item.op, item.tier, item.owner, item.ns) for item in answer.waited_on] == [(50, "nvme", "bb", 20 * MS)]
+
+
+def test_chain(answer: Why) -> None:
+    """A miss leads to the eviction behind it, and a cause that is not stored is shown so."""
+    assert [" ".join(link.text.split()[:2]) for link in answer.chain[:2]] == ["prefix miss", "evicted block"]
+    assert answer.chain[1].text.endswith("gpu (capacity)")
+    assert (answer.chain[2].event, answer.chain[2].text) == (None, "caused by event 60, which is not stored")
+
+
+def test_gaps(answer: Why) -> None:
+    """Gaps run from token to token, longest first; a step that gives no token is part of the gap."""
+    longest = answer.gaps[0]
+
+    assert [(gap.step, gap.ns) for gap in answer.gaps] == [(4, 30 * MS), (2, 5 * MS)]
+    assert longest.parts == (
+        Part(Component.DEFERRED, None, None, 3 * MS),
+        Part(Component.STALLED, None, None, 2 * MS),
+        Part(Component.DECODE_STEP, None, "pure", 5 * MS),
+        Part(Component.DECODE_STEP, None, "with_prefill", 20 * MS),
+    )
+
+
+def test_estimate(answer: Why) -> None:
+    """What recomputing would have cost is the engine's own estimate."""
+    assert answer.recompute_estimate_ns == 40 * MS
+
+
+def test_censored(recording: Recording) -> None:
+    """A request that still waits in a queue has waited there so far."""
+    answer = why_recording(recording, RequestId(id_of("late")))
+
+    assert answer is not None
+    assert answer.censored
+    assert [(p.component.value, p.ns) for p in answer.parts] == [("sched_wait.capacity", 5 * MS), ("tier_queue", 4 * MS)]
+
+
+def test_unknown(recording: Recording) -> None:
+    """Nothing is said of a request that never arrived."""
+    assert why_recording(recording, "nobody") is None
+    assert why_recording(recording, "12345") is None
