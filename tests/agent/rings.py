@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from kvtrail_agent import ring_layout as layout
@@ -89,7 +89,7 @@ def dropped_in(chunk: Chunk) -> list[tuple[str, str, int, int]]:
 
 def settled_seqs(chunk: Chunk) -> list[int]:
     """Every seq that a chunk accounts for, by a row or a drop, ascending; a seq told twice stands twice."""
-    rows: list[int] = chunk.table["seq"].to_pylist()
+    rows = chunk.table["seq"].to_numpy().tolist()
     drops = [seq for drop in chunk.drops for seq in range(drop.first_seq, drop.last_seq + 1)]
     return sorted([*rows, *drops])
 
@@ -105,12 +105,12 @@ def as_recorded(event: Event) -> Event:
     return msgspec.structs.replace(event, **changes)
 
 
-def any_value(kind: Kind, name: str) -> object:
+def any_value(kind: Kind, name: str) -> Any:
     """A value that a field of a kind may hold, none of the special ones."""
     names = enum_of(kind, name)
     if names is not None:
         return next(iter(names))
-    others = {Width.F64: 1.5, Width.BOOL: True, Width.TEXT: "text", Width.TRACE: "ab" * 16}
+    others: dict[Width, Any] = {Width.F64: 1.5, Width.BOOL: True, Width.TEXT: "text", Width.TRACE: "ab" * 16}
     return others.get(COLUMNS[name].width, 7)
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -59,7 +60,7 @@ def test_events_survive_many_rounds(drawn: list[Event], reads: list[int]) -> Non
 @pytest.mark.parametrize("kind", Kind)
 def test_extreme_values_survive(kind: Kind, end: int, private_dir: Path) -> None:
     """The ends of every column's range are values like others: only the one beyond says "absent"."""
-    fields = {}
+    fields: dict[str, Any] = {}
     for name in FIELDS_OF[kind]:
         bounds = limits(COLUMNS[name].width)
         fields[name] = any_value(kind, name) if COLUMNS[name].names or bounds is None else bounds[end]
