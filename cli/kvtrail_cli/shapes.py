@@ -27,3 +27,50 @@ class Diagnosis(msgspec.Struct, frozen=True):
     checks: tuple[Check, ...]
     device: str | None = None
     schema: int = 1
+
+
+class WhyPart(msgspec.Struct, frozen=True):
+    """So many nanoseconds of one component."""
+
+    component: str
+    ns: int
+    tier: str | None = None
+    reason: str | None = None
+
+
+class WhyGap(msgspec.Struct, frozen=True):
+    """The time between two tokens."""
+
+    step: int
+    ns: int
+    parts: tuple[WhyPart, ...] = ()
+
+
+class WhyWait(msgspec.Struct, frozen=True):
+    """Time in a queue while this op was in service; nobody's where `op` is None."""
+
+    op: int | None
+    tier: str
+    owner: str
+    ns: int
+
+
+class WhyLink(msgspec.Struct, frozen=True):
+    """One event in the chain of causes, in words."""
+
+    text: str
+
+
+class WhyAnswer(msgspec.Struct, frozen=True):
+    """Where one request's time went (OUTPUTS, `why`)."""
+
+    request: str
+    ttft_ns: int
+    censored: bool
+    parts: tuple[WhyPart, ...]
+    hidden: tuple[WhyPart, ...] = ()
+    gaps: tuple[WhyGap, ...] = ()
+    waited_on: tuple[WhyWait, ...] = ()
+    chain: tuple[WhyLink, ...] = ()
+    recompute_estimate_ns: int | None = None
+    device: str | None = None

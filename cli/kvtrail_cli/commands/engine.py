@@ -1,0 +1,142 @@
+"""`kvtrail engine run`: the reference engine under a load, recorded."""
+
+import signal
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from kvtrail_agent.settings import AgentSettings
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from kvtrail_cli.client import DEFAULT_URL
+from kvtrail_cli.errors import Exit, InputInvalid
+from kvtrail_cli.options import Json
+from kvtrail_cli.output import OUT, note, print_json, progress
+from kvtrail_cli.quantiles import Quantiles, quantiles_ms
+
+if TYPE_CHECKING:
+    from kvtrail_cli.engine_profiles import Profile
+
+APP = typer.Typer(help="The reference offload engine.", no_args_is_help=True)
+
+
+class EngineRun(msgspec.Struct, frozen=True):
+    """What `kvtrail engine run` answers."""
+
+    requests: int
+    finished: int
+    skipped_lines: tuple[int, ...]
+    restored_blocks: dict[str, int]
+    computed_tokens: int
+    ttft_ms: Quantiles
+    tpot_ms: Quantiles
+    events_produced: int
+    delivered: bool
+    floors: str
+    device: str
+    schema: int = 1
+
+
+@APP.callback()
+def group() -> None:
+    """The reference offload engine."""
+
+
+@APP.command()
+def run(  # noqa: PLR0917 - one parameter a flag
+    trace: Annotated[Path | None, typer.Option(help="Trace in the Mooncake form; absent: generated chats.")] = None,
+    scale: Annotated[int, typer.Option(help="Divide a trace's token counts by this; it divides 512.")] = 16,
+    speed: Annotated[float, typer.Option(help="Replay a trace this many times faster.")] = 1.0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first requests of a trace.")] = None,
+    duration: Annotated[float, typer.Option(min=1, help="Seconds of generated chats.")] = 60.0,
+    rate: Annotated[float, typer.Option(min=0.1, help="Generated chats: requests a second.")] = 20.0,
+    seed: Annotated[int, typer.Option(help="Seed of weights and load.")] = 0,
+    name: Annotated[str, typer.Option(help="The operator's name for this engine.")] = "reference",
+    transport: Annotated[
+        str, typer.Option(envvar="KVTRAIL_TRANSPORT", help="Where events go: http://host:port, file:///directory, or none.")
+    ] = DEFAULT_URL,
+    token_file: Annotated[Path | None, typer.Option(envvar="KVTRAIL_WRITE_TOKEN_FILE", help="Token for writing.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Where the nvme tier lies; absent: a temporary directory.")] = None,
+    ring_dir: Annotated[Path | None, typer.Option(help="Where the recorder's ring lies; absent: shared memory.")] = None,
+    *,
+    skip_bad_lines: Annotated[bool, typer.Option(help="Skip and count wrong lines of a trace instead of ending.")] = False,
+    json: Json = False,
+) -> None:
+    """Run the engine under a trace or under generated chats, its events recorded."""
+    from kvtrail_cli.engine_profiles import TraceChoice, chat_profile, trace_profile  # noqa: PLC0415 - loads torch
+
+    agent = agent_settings(name, transport, token_file, ring_dir)
+    with tempfile.TemporaryDirectory(prefix="kvtrail-nvme-") as temporary:
+        where = data_dir or Path(temporary)
+        if trace is None:
+            profile = chat_profile(seed, where, duration, rate)
+        else:
+            profile = trace_profile(TraceChoice(trace, scale, speed, limit, skip_bad_lines), seed, where)
+        if not profile.arrivals:
+            message = f"{trace}: no request to run"
+            raise InputInvalid(message)
+        answer = run_profile(profile, agent)
+    if json:
+        print_json(answer)
+    else:
+        OUT.print(_view(answer))
+    raise typer.Exit(Exit.GOOD if answer.delivered else Exit.BAD)
+
+
+def agent_settings(name: str, transport: str, token_file: Path | None, ring_dir: Path | None) -> AgentSettings | None:
+    """The recorder that the flags ask for, or None where they ask for none."""
+    if transport == "none":
+        return None
+    settings = AgentSettings(engine=name, transport=transport, token_file=token_file)
+    return settings if ring_dir is None else msgspec.structs.replace(settings, ring_dir=ring_dir)
+
+
+def run_profile(profile: "Profile", agent: AgentSettings | None) -> EngineRun:
+    """Run it with a progress bar; Ctrl-C ends it early and keeps what was recorded."""
+    from kvtrail_cli.engine_session import run_recorded  # noqa: PLC0415 - loads torch
+
+    stop = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    note(profile.settings.floors_text())
+    try:
+        with progress("requests") as advance:
+            session = run_recorded(profile.settings, profile.arrivals, agent, advance, stop=stop)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    result = session.result
+    return EngineRun(
+        requests=len(result.results),
+        finished=len(result.ttft_ns),
+        skipped_lines=profile.skipped_lines,
+        restored_blocks={tier.name.lower(): blocks for tier, blocks in result.restored_blocks.items()},
+        computed_tokens=result.computed_tokens,
+        ttft_ms=quantiles_ms(result.ttft_ns),
+        tpot_ms=quantiles_ms(result.tpot_ns),
+        events_produced=session.produced,
+        delivered=session.delivered,
+        floors=result.floors,
+        device=result.device,
+    )
+
+
+def _view(answer: EngineRun) -> RenderableType:
+    """The run in a few lines."""
+    restored = ", ".join(f"{blocks:,} from {tier}" for tier, blocks in answer.restored_blocks.items())
+    lines = [
+        f"{answer.finished:,} of {answer.requests:,} requests answered  ({answer.device})",
+        f"TTFT ms  P50 {_ms(answer.ttft_ms.p50)}  P95 {_ms(answer.ttft_ms.p95)}  P99 {_ms(answer.ttft_ms.p99)}",
+        f"TPOT ms  P50 {_ms(answer.tpot_ms.p50)}  P95 {_ms(answer.tpot_ms.p95)}  P99 {_ms(answer.tpot_ms.p99)}",
+        f"blocks restored: {restored}; tokens computed: {answer.computed_tokens:,}",
+        f"events recorded: {answer.events_produced:,}, {'all delivered' if answer.delivered else 'NOT ALL DELIVERED YET'}",
+    ]
+    if answer.skipped_lines:
+        lines.append(f"lines of the trace skipped: {len(answer.skipped_lines):,} ({answer.skipped_lines[0]} first)")
+    return Group(*(Text(line) for line in lines))
+
+
+def _ms(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.1f}"

@@ -1,0 +1,1 @@
+"""The demo: what it runs, what it answers, how it shows it."""

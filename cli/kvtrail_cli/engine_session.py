@@ -1,0 +1,60 @@
+"""Runs the reference engine with a recorder attached: what `kvtrail engine run` and `kvtrail demo` share."""
+
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from kvtrail_agent.recorder import Recorder
+from kvtrail_agent.settings import AgentSettings
+from kvtrail_engine.drills.timer import ScheduledDrill
+from kvtrail_engine.engine import Engine
+from kvtrail_engine.loadgen.arrivals import Arrival
+from kvtrail_engine.run import Progress, RunResult, run_load
+from kvtrail_engine.settings import EngineSettings
+
+from kvtrail_cli.output import Advance
+
+DELIVERY_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a recorded run left: the engine's own figures, and whether everything recorded was delivered."""
+
+    result: RunResult
+    epoch: int
+    produced: int
+    delivered: bool
+
+
+def run_recorded(
+    settings: EngineSettings,
+    arrivals: Sequence[Arrival],
+    agent: AgentSettings | None,
+    advance: Advance,
+    *,
+    drill: ScheduledDrill | None = None,
+    stop: threading.Event | None = None,
+) -> Session:
+    """Run a load to its end, with the recorder as the engine's observer, and wait for delivery.
+
+    Raises:
+        AgentError: the recorder cannot start.
+        EngineError: the engine cannot start, or failed.
+    """
+
+    def show(progress: Progress) -> None:
+        advance(progress.finished, progress.total)
+
+    with ExitStack() as stack:
+        recorder = Recorder.start(agent) if agent is not None else None
+        observers = [recorder] if recorder is not None else []
+        if recorder is not None:
+            stack.callback(recorder.close)
+        with Engine(settings, observers) as engine:
+            result = run_load(engine, arrivals, show, drill=drill, stop=stop)
+        if recorder is None:
+            return Session(result, 0, 0, delivered=True)
+        delivered = recorder.close(DELIVERY_TIMEOUT_S)
+        return Session(result, recorder.stream.epoch, recorder.produced, delivered)
