@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from kvtrail_schema.batch import BatchHeader
 
 from kvtrail_agent.errors import SettingsInvalid
+from kvtrail_agent.transports.token import read_token
 
 
 class Transport(Protocol):
@@ -49,15 +50,34 @@ _OPENERS: Final = {
 }
 
 
+def check_address(url: str, token_file: Path | None) -> str:
+    """See at start, without loading a transport, that an address and its token can be used; the module that opens it.
+
+    Raises:
+        SettingsInvalid: no transport has that scheme, or the address or the token's file is not usable.
+    """
+    try:
+        parts = urlsplit(url)
+        has_place = bool(parts.path if parts.scheme == "file" else parts.hostname) and parts.port != 0
+    except ValueError as error:
+        message = f"transport {url!r}: {error}"
+        raise SettingsInvalid(message) from error
+    module = _OPENERS.get(parts.scheme)
+    if module is None or not has_place:
+        message = (
+            f"transport {url!r}: give scheme and place, as in http://127.0.0.1:4750; schemes: {', '.join(sorted(_OPENERS))}"
+        )
+        raise SettingsInvalid(message)
+    if token_file is not None:
+        read_token(token_file)
+    return module
+
+
 def open_transport(url: str, token_file: Path | None = None) -> Transport:
     """The transport for an address: `http://host:port`, `https://host:port`, or `file:///directory`.
 
     Raises:
         SettingsInvalid: no transport has that scheme, or the address or the token's file is not usable.
     """
-    module = _OPENERS.get(urlsplit(url).scheme)
-    if module is None:
-        message = f"transport {url!r}: no such scheme; use one of {', '.join(sorted(_OPENERS))}"
-        raise SettingsInvalid(message)
-    opener: Callable[[str, Path | None], Transport] = import_module(module).open
+    opener: Callable[[str, Path | None], Transport] = import_module(check_address(url, token_file)).open
     return opener(url, token_file)

@@ -5,6 +5,8 @@ written now ends in `.open`. A frame is acknowledged when it is on the disk. Wha
 segment was never acknowledged, and is skipped when reading.
 """
 
+import contextlib
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -49,6 +51,7 @@ class FileTransport:
             return
         try:
             os.fsync(self._descriptor)
+            _see_that_it_has_a_name(self._descriptor)
         except OSError as error:
             self._abandon()
             message = f"{self._directory}: {error.strerror}"
@@ -60,10 +63,11 @@ class FileTransport:
         """Complete the open segment."""
         if self._descriptor is None:
             return
-        os.close(self._descriptor)
+        self._abandon()
         path = self._path()
-        path.rename(path.with_suffix(_COMPLETE))
-        self._descriptor, self._written = None, 0
+        # A directory that is gone or closed by now loses nothing: an open segment is read like a complete one.
+        with contextlib.suppress(OSError):
+            path.rename(path.with_suffix(_COMPLETE))
 
     def _path(self) -> Path:
         return self._directory / f"{self._name}-{self._number:06d}{_OPEN}"
@@ -89,6 +93,16 @@ def _write_all(descriptor: int, data: bytes) -> int:
     while done < len(data):
         done += os.write(descriptor, view[done:])
     return done
+
+
+def _see_that_it_has_a_name(descriptor: int) -> None:
+    """A file that somebody deleted takes writes as before, and nobody will ever read them.
+
+    Raises:
+        OSError: it has no name any more.
+    """
+    if os.fstat(descriptor).st_nlink == 0:
+        raise OSError(errno.ENOENT, "the open segment was deleted")
 
 
 def read_segments(directory: Path) -> Iterator[bytes]:

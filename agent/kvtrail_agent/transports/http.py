@@ -1,6 +1,5 @@
 """Frames by HTTP to a collector: `POST /v1/events`, one frame a request, acknowledged after the commit."""
 
-import stat
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -9,6 +8,7 @@ import httpx
 from kvtrail_schema.batch import CONTENT_TYPE, BatchHeader
 
 from kvtrail_agent.errors import BatchRejected, SettingsInvalid, TransportUnavailable
+from kvtrail_agent.transports.token import read_token
 
 EVENTS_PATH: Final = "/v1/events"
 _TIMEOUT: Final = httpx.Timeout(10.0, connect=2.0)
@@ -51,28 +51,16 @@ class HttpTransport:
         self._client.close()
 
 
-def read_token(token_file: Path) -> str:
-    """The token in a file that its owner alone may read.
+def open(url: str, token_file: Path | None) -> HttpTransport:  # noqa: A001 - the name that every transport's module has
+    """A transport to the collector at an address. Connects at the first frame.
 
     Raises:
-        SettingsInvalid: the file cannot be read, is empty, or others may read it.
+        SettingsInvalid: the address or the token's file is not usable.
     """
-    try:
-        mode = token_file.stat().st_mode
-        token = token_file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        message = f"token_file {token_file}: {error.strerror}"
-        raise SettingsInvalid(message) from error
-    if stat.S_IMODE(mode) & 0o077:
-        message = f"token_file {token_file} may be read by others: chmod 600 it"
-        raise SettingsInvalid(message)
-    if not token:
-        message = f"token_file {token_file} is empty"
-        raise SettingsInvalid(message)
-    return token
-
-
-def open(url: str, token_file: Path | None) -> HttpTransport:  # noqa: A001 - the name that every transport's module has
-    """A transport to the collector at an address. Connects at the first frame."""
     headers = {"authorization": f"Bearer {read_token(token_file)}"} if token_file else {}
-    return HttpTransport(httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT, trust_env=False))
+    try:
+        client = httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT, trust_env=False)
+    except (httpx.InvalidURL, UnicodeEncodeError) as error:
+        message = f"transport {url!r}: {error}"
+        raise SettingsInvalid(message) from error
+    return HttpTransport(client)
