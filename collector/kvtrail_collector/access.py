@@ -1,6 +1,6 @@
 """Puts the guard before the routes: the Host header on every call, a token for each scope."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -19,10 +19,10 @@ _STATUS_OF: Final = {
 }
 
 
-def require(guard: Guard, scope: Scope) -> Callable[[Request], None]:
+def require(guard: Guard, scope: Scope) -> Callable[[Request], Awaitable[None]]:
     """A dependency that lets a call through only with the token of a scope. Does not block."""
 
-    def check(request: Request) -> None:
+    async def check(request: Request) -> None:
         access = guard.access(scope, request.headers.get("authorization"))
         if access is not Access.GRANTED:
             do = f"send `Authorization: Bearer …` with the token for {scope.value}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
-import msgspec
+from kvtrail_schema.identity import RequestId
 
 from kvtrail_collector.attribution import attribute
 from kvtrail_collector.attribution_shapes import Attribution
@@ -17,6 +17,7 @@ from kvtrail_collector.questions.facts import device, kinds_present
 from kvtrail_collector.questions.requests import find_request
 from kvtrail_collector.questions.rows import event_rows, streams
 from kvtrail_collector.store import Store
+from kvtrail_collector.why import Why, why
 
 Span = tuple[int, int]
 """Arrivals in [start, end), in nanoseconds."""
@@ -77,7 +78,7 @@ class Answers:
                 self._known[question] = self._attribute(question)
             return self._known[question]
 
-    def why(self, name: str, engine: str | None) -> msgspec.Struct:
+    def why(self, name: str, engine: str | None) -> Why:
         """Where the time of one request went.
 
         Args:
@@ -93,9 +94,11 @@ class Answers:
                 raise NotFound(f"no request {name!r} is stored", where="requests", do="list them with /v1/requests")
             own = [one for one in streams(cursor) if (one.engine, one.epoch) == (found.stream.engine, found.stream.epoch)]
             table = event_rows(cursor, own)
-        from kvtrail_collector.why import why  # noqa: PLC0415
-
-        return why(table, found.request)
+        answer = why(table, RequestId(found.request))
+        if answer is None:
+            what = f"the arrival of request {name!r} is not stored: its time cannot be told"
+            raise NotFound(what, where="requests", do="ask /v1/loss for what is missing")
+        return answer
 
     def kinds(self) -> frozenset[int]:
         """The kinds of which there is at least one event."""

@@ -6,15 +6,16 @@ from typing import Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 from kvtrail_schema.kinds import Kind
 
 COLUMNS: Final = (
     *("seq", "t_ns", "ns", "req", "op", "prefetch", "step", "id", "cause", "block"),
-    *("tier", "src", "dst", "slot", "queue", "reason", "bytes", "tokens", "prefill_tokens", "decode_tokens", "token_start"),
+    *("src", "dst", "slot", "queue", "reason", "bytes", "tokens", "prefill_tokens", "decode_tokens", "token_start"),
     *("queue_ns", "alloc_ns", "submit_ns", "io_ns", "copy_ns", "sync_ns", "wait_ns", "duration_ns"),
     *("restore_estimate_ns", "recompute_estimate_ns", "keep_estimate_ns", "device_ns", "depth", "path", "pinned"),
 )
-"""Columns that explaining needs; the others stay where they are."""
+"""Columns that explaining needs, beside `kind`, `tier` and `text`; the others stay where they are."""
 
 _DRILLS: Final = f"{Kind.FAULT_INJECTED.value}, {Kind.FAULT_CLEARED.value}"
 _COLUMN_LIST: Final = ", ".join(f'"{name}"' for name in COLUMNS)
@@ -22,9 +23,8 @@ _COLUMN_LIST: Final = ", ".join(f'"{name}"' for name in COLUMNS)
 # What a drill says is blanked, its seq stays: explaining must not read it, and must not take it for a hole either.
 _ROWS: Final = f"""
 SELECT stream_id, CASE WHEN kind IN ({_DRILLS}) THEN 0 ELSE kind END::USMALLINT AS kind,
-    CASE WHEN kind NOT IN ({_DRILLS}) THEN "text" END AS "text",
-    {", ".join(f'CASE WHEN kind NOT IN ({_DRILLS}) THEN "{name}" END AS "{name}"' for name in ("tier",))},
-    {", ".join(f'"{name}"' for name in COLUMNS if name != "tier")}
+    CASE WHEN kind NOT IN ({_DRILLS}) THEN "text" END AS "text", CASE WHEN kind NOT IN ({_DRILLS}) THEN tier END AS tier,
+    {_COLUMN_LIST}
 FROM events WHERE stream_id IN (SELECT unnest(?::INTEGER[]))
 """  # noqa: S608  # constants of ours
 _STREAMS: Final = "SELECT stream_id, engine, epoch, rank FROM streams ORDER BY stream_id"
@@ -53,7 +53,7 @@ def event_rows(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow]) -> pa
 def _named(table: pa.Table, wanted: list[StreamRow]) -> pa.Table:
     """The table with engine, epoch and rank in place of the stream's id, each name held once."""
     ids = pa.array([stream.stream_id for stream in wanted], pa.int32())
-    index = pa.compute.index_in(table["stream_id"].combine_chunks(), value_set=ids)
+    index = pc.index_in(table["stream_id"].combine_chunks(), value_set=ids)
     engines = pa.DictionaryArray.from_arrays(index, pa.array([stream.engine for stream in wanted], pa.utf8()))
     epochs = pa.array([stream.epoch for stream in wanted], pa.uint64()).take(index)
     ranks = pa.array([stream.rank for stream in wanted], pa.uint16()).take(index)

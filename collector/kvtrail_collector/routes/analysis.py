@@ -36,6 +36,7 @@ def analysis_routes(context: Context) -> APIRouter:
 
     @router.get("/v1/attribution")
     def attribution(
+        *,
         start_ns: int | None = None,
         end_ns: int | None = None,
         reference_start_ns: int | None = None,

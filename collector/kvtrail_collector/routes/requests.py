@@ -41,6 +41,7 @@ def request_routes(context: Context) -> APIRouter:
 
     @router.get("/v1/requests")
     def requests(
+        *,
         start_ns: int | None = None,
         end_ns: int | None = None,
         engine: str | None = None,
