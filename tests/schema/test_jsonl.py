@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kvtrail_schema import events as e
 from kvtrail_schema.enums import Tier
@@ -40,6 +40,7 @@ def test_what_was_written_reads_back_equal(stream: Stream, events: list[Event]) 
 
 
 @pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.name.lower())
+@settings(max_examples=15)
 @given(data=st.data())
 def test_every_kind_reads_back_equal(kind: Kind, data: st.DataObject) -> None:
     """No kind has a field that the form for people cannot carry."""
