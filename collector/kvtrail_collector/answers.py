@@ -6,18 +6,22 @@ Everything here runs on worker threads and may take seconds; nothing of it runs 
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
 
 from kvtrail_schema.identity import RequestId
 
 from kvtrail_collector.attribution import attribute
 from kvtrail_collector.attribution_shapes import Attribution
-from kvtrail_collector.errors import NotFound, QuestionInvalid
+from kvtrail_collector.errors import Busy, NotFound, QuestionInvalid
 from kvtrail_collector.questions.facts import device, kinds_present
 from kvtrail_collector.questions.requests import find_request
 from kvtrail_collector.questions.rows import event_rows, streams
 from kvtrail_collector.store import Store
 from kvtrail_collector.why import Why, why
+
+_MOST_WAITING: Final = 8
 
 Span = tuple[int, int]
 """Arrivals in [start, end), in nanoseconds."""
@@ -51,6 +55,7 @@ class Answers:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._places = threading.BoundedSemaphore(_MOST_WAITING)
         self._one_at_a_time = threading.Lock()
         self._known: dict[AttributionQuestion, Attribution] = {}  # guarded by _one_at_a_time
         self._version = -1  # guarded by _one_at_a_time
@@ -69,14 +74,28 @@ class Answers:
             return self._device
 
     def attribution(self, question: AttributionQuestion) -> Attribution:
-        """What made the slow requests slow. Seconds a million events the first time; two callers never compute at once."""
-        with self._one_at_a_time:
+        """What made the slow requests slow. Seconds a million events the first time; two callers never compute at once.
+
+        Raises:
+            Busy: as many callers wait already as may.
+        """
+        with self._place_to_wait(), self._one_at_a_time:
             version = self._store.version
             if version != self._version:
                 self._known, self._version = {}, version
             if question not in self._known:
                 self._known[question] = self._attribute(question)
             return self._known[question]
+
+    @contextmanager
+    def _place_to_wait(self) -> Iterator[None]:
+        """One of few places, so that those who wait for an answer never take all threads."""
+        if not self._places.acquire(blocking=False):
+            raise Busy("others wait for such an answer already", where="attribution", do="ask again in a few seconds")
+        try:
+            yield
+        finally:
+            self._places.release()
 
     def why(self, name: str, engine: str | None) -> Why:
         """Where the time of one request went.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Final
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI
 from kvtrail_schema.clock import Clock
 
@@ -17,6 +19,8 @@ from kvtrail_collector.routes import analysis_routes, event_routes, health_route
 from kvtrail_collector.security import make_guard
 from kvtrail_collector.settings import Settings
 from kvtrail_collector.store import Store
+
+_DECODING_THREADS: Final = 4
 
 
 def create_app(settings: Settings, store: Store, clock: Clock, sources: Mapping[str, str] | None = None) -> FastAPI:
@@ -41,6 +45,7 @@ def create_app(settings: Settings, store: Store, clock: Clock, sources: Mapping[
         metrics=Metrics(store, clock),
         answers=Answers(store),
         uploads=asyncio.Semaphore(settings.uploads),
+        decoders=CapacityLimiter(_DECODING_THREADS),
     )
     app = FastAPI(title="kvtrail collector", openapi_url=None, docs_url=None, redoc_url=None)
     app.add_middleware(HostCheck, guard=context.guard)

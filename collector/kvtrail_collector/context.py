@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from anyio import CapacityLimiter
 from kvtrail_schema.clock import Clock
 
 from kvtrail_collector.answers import Answers
@@ -17,7 +18,10 @@ from kvtrail_collector.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Everything a route may use. `uploads` is used on the event loop alone."""
+    """Everything a route may use. `uploads` and `decoders` are used on the event loop alone.
+
+    Decoding has threads of its own, so that questions, however slow, never keep events from coming in.
+    """
 
     settings: Settings
     sources: Mapping[str, str]
@@ -27,3 +31,4 @@ class Context:
     metrics: Metrics
     answers: Answers
     uploads: asyncio.Semaphore
+    decoders: CapacityLimiter

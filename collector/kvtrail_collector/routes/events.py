@@ -51,7 +51,8 @@ async def _ingest(context: Context, limits: Limits, request: Request) -> Receipt
     body = b""
     try:
         body = await read_body(request, limit_bytes=limits.frame_bytes, timeout_s=context.settings.body_timeout_s)
-        incoming = await anyio.to_thread.run_sync(partial(decode, body, context.clock.wall_ns(), limits))
+        reading = partial(decode, body, context.clock.wall_ns(), limits)
+        incoming = await anyio.to_thread.run_sync(reading, limiter=context.decoders)
         receipt = await asyncio.wrap_future(context.store.submit(incoming))
     except BatchInvalid as error:
         await _quarantine(context, limits, body, error, _size_bytes(request, body))
@@ -63,7 +64,7 @@ async def _ingest(context: Context, limits: Limits, request: Request) -> Receipt
 async def _quarantine(context: Context, limits: Limits, body: bytes, error: BatchInvalid, size_bytes: int) -> None:
     """Keep the evidence. A store that has no room for it, too, keeps the count."""
     context.metrics.quarantined(status_of(error))
-    engine = await anyio.to_thread.run_sync(partial(engine_of, body, limits)) if body else None
+    engine = await anyio.to_thread.run_sync(partial(engine_of, body, limits), limiter=context.decoders) if body else None
     item = Quarantined(context.clock.wall_ns(), error.trouble.what, engine, size_bytes, body)
     try:
         await asyncio.wrap_future(context.store.quarantine(item))

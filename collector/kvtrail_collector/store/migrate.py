@@ -1,6 +1,7 @@
 """Brings a store to this version's tables when it is opened, and refuses one that a newer version wrote."""
 
 from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 import duckdb
@@ -19,13 +20,18 @@ _REVISION: Final = "SELECT version_num FROM alembic_version"
 _HAS_REVISION: Final = "SELECT count(*) FROM information_schema.tables WHERE table_name = 'alembic_version'"
 
 
-def migrate(connection: duckdb.DuckDBPyConnection, *, where: str) -> None:
+def migrate(connection: duckdb.DuckDBPyConnection, *, where: str, steps: Path | None = None) -> None:
     """Apply the missing steps in one transaction. Runs while the store is opened, before anything else uses it.
+
+    Args:
+        connection: the one that owns the file.
+        where: the file, for errors.
+        steps: the folder with the steps; absent, ours.
 
     Raises:
         StoreNewer: the file's revision is not among ours; nothing was changed.
     """
-    config = _config()
+    config = _config(steps)
     script = ScriptDirectory.from_config(config)
     found = revision_of(connection)
     if found == script.get_current_head():
@@ -53,10 +59,10 @@ def _upgrade(connection: duckdb.DuckDBPyConnection, config: Config) -> None:
         speaking.commit()
 
 
-def _config() -> Config:
+def _config(steps: Path | None) -> Config:
     """Alembic's configuration without its file: where the steps lie."""
     config = Config()
-    config.set_main_option("script_location", str(files(_STEPS)))
+    config.set_main_option("script_location", str(steps or files(_STEPS)))
     return config
 
 

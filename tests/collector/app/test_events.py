@@ -1,10 +1,13 @@
 """Promises of `POST /v1/events`: acknowledged after the commit, bounded, and what is no batch disturbs nothing."""
 
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import httpx
+import pyarrow as pa
 import pytest
 from kvtrail_collector.settings import Settings
 from kvtrail_collector.store import MEMORY
@@ -161,3 +164,38 @@ def test_tokens_are_asked_for(private_dir: Path) -> None:
 
         assert [bare.status_code, wrong.status_code, right.status_code] == [401, 403, 200]
         assert quarantined(running) == []
+
+
+def test_what_this_version_does_not_know_is_kept(collector: RunningCollector, client: httpx.Client) -> None:
+    """Columns and kinds of a newer sender are stored, unread, and harm nothing."""
+    plain = table_of(event_at(seq) for seq in span(1, 2))
+    newer = plain.set_column(2, "kind", pa.array([1, 999], pa.uint16())).append_column("shiny", pa.array(["new", None]))
+
+    assert client.post("/v1/events", content=encode_batch(header(span(1, 2)), newer)).json() == {"stored": 2, "duplicate": 0}
+    with collector.store.read() as cursor:
+        rows = cursor.execute("SELECT kind, extra FROM events ORDER BY seq").fetchall()
+    assert rows == [(1, '{"shiny":"new"}'), (999, None)]
+
+
+def test_a_busy_writer_blocks_no_other_answer(collector: RunningCollector, client: httpx.Client) -> None:
+    """While a commit takes its time, the event loop goes on: health is answered, and the batch waits for its turn."""
+    release = threading.Event()
+
+    def hold(_: duckdb.DuckDBPyConnection) -> None:
+        release.wait(30)
+
+    held = collector.store._writer.errand(hold)
+    answers: list[int] = []
+    sender = threading.Thread(
+        target=lambda: answers.append(
+            httpx.post(f"{collector.url}/v1/events", content=frame(span(1, 2)), headers=AS_BATCH, timeout=30.0).status_code
+        ),
+        name="test-sender",
+    )
+    sender.start()
+    healths = [client.get("/healthz").status_code for _ in range(20)]
+
+    assert (healths, answers, held.done()) == ([200] * 20, [], False)
+    release.set()
+    sender.join()
+    assert answers == [200]

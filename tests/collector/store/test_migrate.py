@@ -1,5 +1,7 @@
 """Promises of the migrations: they make the tables that the code expects, and never touch a file from the future."""
 
+import shutil
+from importlib.resources import files
 from pathlib import Path
 
 import duckdb
@@ -18,6 +20,20 @@ from tests.collector.frames import batch, span
 COLUMNS = """
 SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns
 WHERE table_name != 'alembic_version' ORDER BY table_name, ordinal_position
+"""
+
+
+NEXT_STEP = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.add_column("events", sa.Column("more", sa.Text))
+    pass  # next
 """
 
 
@@ -54,14 +70,49 @@ def test_migrating_twice_changes_nothing() -> None:
     assert before == columns_of(connection)
 
 
-def test_an_older_file_is_upgraded_with_its_rows(private_dir: Path) -> None:
-    """A file that lacks the last steps gets them when it is opened. The oldest is one without any."""
+@pytest.fixture
+def next_version(private_dir: Path) -> Path:
+    """Our steps, and one more that a next version could have: it adds a column, and then a second one."""
+    steps = private_dir / "steps"
+    shutil.copytree(str(files("kvtrail_migrations")), steps, ignore=shutil.ignore_patterns("__pycache__"))
+    (steps / "versions" / "v0002_more.py").write_text(NEXT_STEP)
+    return steps
+
+
+def test_an_older_file_is_upgraded_with_its_rows(private_dir: Path, next_version: Path) -> None:
+    """A file that lacks the last step gets it when it is opened, and keeps what it holds."""
     path = private_dir / "events.duckdb"
-    duckdb.connect(str(path)).close()
     with Store.open(str(path)) as store:
         store.submit(batch(span(1, 3))).result()
-        with store.read() as cursor:
-            revision = revision_of(cursor)
+    with duckdb.connect(str(path)) as connection:
+        migrate(connection, where=str(path), steps=next_version)
+
+        assert revision_of(connection) == "0002"
+        assert connection.execute("SELECT seq, more FROM events ORDER BY seq").fetchall() == [(1, None), (2, None), (3, None)]
+
+
+def test_an_upgrade_that_fails_changes_nothing(private_dir: Path, next_version: Path) -> None:
+    """Half an upgrade is none: the file can still be opened by the version that wrote it."""
+    path = private_dir / "events.duckdb"
+    (next_version / "versions" / "v0002_more.py").write_text(NEXT_STEP.replace("pass  # next", "raise ValueError('injected')"))
+    with Store.open(str(path)) as store:
+        store.submit(batch(span(1, 3))).result()
+    with duckdb.connect(str(path)) as connection:
+        before = columns_of(connection)
+        with pytest.raises(ValueError, match="injected"):
+            migrate(connection, where=str(path), steps=next_version)
+
+        assert (revision_of(connection), columns_of(connection)) == ("0001", before)
+    with Store.open(str(path)) as store:
+        assert [account.stored.size for account in store.accounts().values()] == [3]
+
+
+def test_an_empty_file_gets_all_steps(private_dir: Path) -> None:
+    """The oldest file is one without any table."""
+    path = private_dir / "events.duckdb"
+    duckdb.connect(str(path)).close()
+    with Store.open(str(path)) as store, store.read() as cursor:
+        revision = revision_of(cursor)
 
     assert revision == "0001"
 
