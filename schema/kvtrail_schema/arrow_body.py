@@ -25,6 +25,7 @@ _CELL_BYTES: Final = 32
 """What a number and its quotation marks need in JSON at most."""
 _ESCAPED: Final = 6
 """Bytes of JSON that one byte of text can become."""
+_WIDEST_BYTES: Final = 8
 _ON_EVERY_ROW: Final = frozenset({"seq", "t_ns", "kind"})
 
 # Where the flatbuffers of Arrow's format keep what is looked at here: Message.header, RecordBatch.compression.
@@ -48,13 +49,14 @@ def write_body(table: pa.Table) -> bytes:
 def read_body(body: pa.Buffer, rows: int, extra_bytes: int) -> pa.Table:
     """The rows of a body with every pinned column, and `extra` with what this version does not know.
 
-    Allocates the pinned columns of `rows` rows and at most `extra_bytes` of texts; the rest are views of the body.
+    Allocates the columns that travelled, one run of zeros for all that did not, and at most `extra_bytes` of texts.
 
     Raises:
         ValueError, TypeError, KeyError, OSError, struct.error, pa.ArrowException: it is no body of a batch.
     """
     table = _read_table(body, rows)
-    columns = [_column(table, field) for field in EVENT_SCHEMA]
+    zeros = pa.py_buffer(bytes(_WIDEST_BYTES * (rows + 1)))
+    columns = [_column(table, field, zeros) for field in EVENT_SCHEMA]
     if columns[EVENT_SCHEMA.names.index("kind")].null_count:
         message = "rows without a kind"
         raise ValueError(message)
@@ -134,10 +136,10 @@ def _refuse_more(reader: pa.ipc.MessageReader, left_bytes: int) -> None:
         raise ValueError(problem)
 
 
-def _column(table: pa.Table, field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
+def _column(table: pa.Table, field: pa.Field[Any], zeros: pa.Buffer) -> pa.ChunkedArray[Any]:
     """One pinned column: as it is, from a narrower integer, or all null where nothing of it travelled."""
     if field.name not in table.column_names and field.name not in _ON_EVERY_ROW:
-        return pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+        return pa.chunked_array([_nulls(table.num_rows, field.type, zeros)])
     column = table[field.name]
     if field.name == "t_ns":
         return _summed(column)
@@ -146,6 +148,13 @@ def _column(table: pa.Table, field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
         message = f"column {field.name!r} is of type {column.type}, not {field.type}"
         raise TypeError(message)
     return column.cast(field.type)
+
+
+def _nulls(rows: int, kind: pa.DataType, zeros: pa.Buffer) -> pa.Array[Any]:
+    """A column without values. All of them share one run of zeros: most columns of most batches are empty."""
+    buffers: list[pa.Buffer | None] = [zeros, zeros, zeros] if pa.types.is_string(kind) else [zeros, zeros]
+    empty: pa.Array[Any] = pa.Array.from_buffers(kind, rows, buffers, null_count=rows)
+    return empty
 
 
 def _summed(differences: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:

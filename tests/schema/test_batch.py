@@ -131,11 +131,8 @@ def test_unknown_kind_is_kept() -> None:
 )
 def test_unknown_values_and_fields_are_kept(kind: Kind, name: str, value: int) -> None:
     """What a newer version may say of a known kind is kept, with the field that kept it from having a type."""
-    row: dict[str, pa.Array[Any]] = {
-        "kind": pa.array([kind], pa.uint16()),
-        "req": pa.array([4], pa.uint64()),
-        name: pa.array([value], pa.uint8()),
-    }
+    row: dict[str, pa.Array[Any]] = {"kind": pa.array([kind], pa.uint16()), "req": pa.array([4], pa.uint64())}
+    row[name] = pa.array([value], pa.uint8())
     (event,) = events_of(decode_batch(forged(header_of(1, 1), stream_of(plain_table(1, **row)))).table)
 
     assert isinstance(event, UnknownEvent)
