@@ -86,7 +86,11 @@ def test_a_silent_server_is_unavailable_in_time() -> None:
 def test_a_server_that_hangs_up_is_unavailable() -> None:
     """A connection that ends without an answer acknowledges nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        hang_up = threading.Thread(target=lambda: server.accept()[0].close(), name="hang-up", daemon=True)
+
+        def accept_and_close() -> None:
+            server.accept()[0].close()
+
+        hang_up = threading.Thread(target=accept_and_close, name="hang-up", daemon=True)
         hang_up.start()
         transport = open_transport(f"http://127.0.0.1:{server.getsockname()[1]}")
         with pytest.raises(TransportUnavailable):
