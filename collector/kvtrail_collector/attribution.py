@@ -15,7 +15,6 @@ from kvtrail_collector.attribution_tail import Excess, excess_of, mix_weights
 from kvtrail_collector.blame_accounts import Blame
 from kvtrail_collector.bootstrap import Resamples, resample
 from kvtrail_collector.facts_build import Recording, recording_of_table
-from kvtrail_collector.facts_ops import op_structs
 from kvtrail_collector.facts_rows import Interval, merged
 from kvtrail_collector.population import Population, population_of
 from kvtrail_collector.verdicts import MIN_CONFIDENCE, population_verdicts
@@ -96,7 +95,7 @@ class _Explainer:
         return self._answer(excess, why_not="the window is less than 10 % or 5 ms slower than its reference")
 
     def _lifted(self, excess: Excess, resamples: Resamples) -> Attribution:
-        blame = Blame(self.recording, op_structs(self.recording.ops))
+        blame = Blame(self.recording)
         case = Case(
             recording=self.recording,
             window=self.window,

@@ -65,8 +65,8 @@ def wait_of(op: Op, now_ns: int) -> QueueWait:
 class Blame:
     """Answers who kept whom waiting in one recording. Built once for it; used by one thread."""
 
-    def __init__(self, recording: Recording, all_ops: Sequence[Op]) -> None:
-        self._recording, self._ops = recording, all_ops
+    def __init__(self, recording: Recording) -> None:
+        self._recording, self._ops = recording, recording.op_structs
 
     @cached_property
     def _services(self) -> dict[QueueKey, list[Service]]:

@@ -33,14 +33,17 @@ _REASONS: Final = {reason.value: reason for reason in Reason}
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Everything that was recorded, ready to be asked: rows, ops, steps, and the facts of each request by arrival."""
+    """Everything that was recorded, ready to be asked: rows, ops, steps, and the facts of each request by arrival.
+
+    `op_structs` are the ops again, one struct each, parallel to the columns of `ops`.
+    """
 
     rows: Rows
     ops: OpColumns
     steps: StepColumns
     timelines: tuple[Timeline, ...]
     requests: tuple[RequestFacts, ...]
-    streams_of: IntArray
+    op_structs: tuple[Op, ...]
 
 
 def recording_of_table(table: pa.Table, holes: dict[Stream, list[Interval]] | None = None) -> Recording:
@@ -75,8 +78,7 @@ def _recording(rows: Rows) -> Recording:
     builder = _Builder(rows, ops, steps, lines)
     facts = list(builder.requests())
     order = sorted(range(len(facts)), key=lambda place: (facts[place].arrived_ns, facts[place].request))
-    streams = rows.stream[builder.arrivals][order] if order else np.zeros(0, dtype=np.int64)
-    return Recording(rows, ops, steps, tuple(lines), tuple(facts[place] for place in order), streams)
+    return Recording(rows, ops, steps, tuple(lines), tuple(facts[place] for place in order), tuple(builder.op_structs))
 
 
 class _Builder:
@@ -162,7 +164,14 @@ class _Builder:
         columns = zip(
             starts, ends, rows.ints["tokens"][places].tolist(), rows.ints["reason"][places].tolist(), known, strict=True
         )
-        return [Chunk(start, end, max(tokens, 0), _REASONS[reason], sure) for start, end, tokens, reason, sure in columns]
+        return [
+            Chunk(start, end, max(tokens, 0), _prefill_reason(reason), sure) for start, end, tokens, reason, sure in columns
+        ]
+
+
+def _prefill_reason(number: int) -> Reason:
+    """The reason of a chunk; one that this version does not know counts as new."""
+    return _REASONS.get(number, Reason.NEW)
 
 
 def _ending(firsts: Sequence[int], ends: Sequence[tuple[int, EndKind]], last_ns: int) -> tuple[int, EndKind]:

@@ -12,7 +12,6 @@ from kvtrail_collector.attribution import device_of
 from kvtrail_collector.blame_accounts import Blame, Blamed
 from kvtrail_collector.facts import RequestFacts
 from kvtrail_collector.facts_build import Recording, recording_of_table
-from kvtrail_collector.facts_ops import op_structs
 from kvtrail_collector.facts_rows import NO_INT, Interval
 from kvtrail_collector.ledger import ledger_of
 from kvtrail_collector.ledger_gaps import Gap, slowest_gaps, stream_index
@@ -95,7 +94,7 @@ def _waited_on(recording: Recording, facts: RequestFacts) -> tuple[WaitedOn, ...
     """Whom the request's own loads stood in queues behind, longest first."""
     if not facts.ops:
         return ()
-    blame = Blame(recording, op_structs(recording.ops))
+    blame = Blame(recording)
     return tuple(_shown(blame, item) for item in blame.blamed(facts.ops)[:_WAITED_ON])
 
 

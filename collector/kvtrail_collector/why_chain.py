@@ -5,17 +5,20 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from kvtrail_schema.enums import Reason, Tier
+from kvtrail_schema.enums import Reason
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.attribution_shapes import EventRef
 from kvtrail_collector.facts import RequestFacts
 from kvtrail_collector.facts_build import Recording
-from kvtrail_collector.facts_rows import NO_ID, NO_INT, Rows
+from kvtrail_collector.facts_rows import NO_ID, Rows
 from kvtrail_collector.ledger_parts import TIER_NAMES
 
 MAX_LINKS: Final = 32
 _MAX_STARTS: Final = 8
+_KINDS: Final = {kind.value: kind.name.lower().replace("_", " ") for kind in Kind}
+_REASONS: Final = {reason.value: reason.name.lower() for reason in Reason}
+_TIERS: Final = {tier.value: name for tier, name in TIER_NAMES.items()}
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -60,17 +63,15 @@ def _ref(rows: Rows, place: int) -> EventRef:
 
 def describe(rows: Rows, place: int) -> str:
     """An event in a few words: its kind, block, tiers and reason."""
-    words = [Kind(int(rows.kind[place])).name.lower().replace("_", " ")]
+    words = [_KINDS.get(int(rows.kind[place]), "event of a newer kind")]
     if rows.ids["block"][place] != NO_ID:
         words.append(f"block {int(rows.ids['block'][place]):016x}")
     words.append(_tiers(rows, place))
-    if rows.ints["reason"][place] != NO_INT:
-        words.append(f"({Reason(int(rows.ints['reason'][place])).name.lower()})")
+    if (reason := _REASONS.get(int(rows.ints["reason"][place]))) is not None:
+        words.append(f"({reason})")
     return " ".join(word for word in words if word)
 
 
 def _tiers(rows: Rows, place: int) -> str:
-    tier, src, dst = (int(rows.ints[name][place]) for name in ("tier", "src", "dst"))
-    if NO_INT not in {src, dst}:
-        return f"{TIER_NAMES[Tier(src)]}→{TIER_NAMES[Tier(dst)]}"
-    return TIER_NAMES[Tier(tier)] if tier != NO_INT else ""
+    tier, src, dst = (_TIERS.get(int(rows.ints[name][place])) for name in ("tier", "src", "dst"))
+    return f"{src}→{dst}" if src and dst else tier or ""
