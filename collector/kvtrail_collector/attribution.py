@@ -84,6 +84,7 @@ class _Explainer:
         return self._lifted(excess, self._resample(seed))
 
     def _resample(self, seed: int) -> Resamples:
+        """Resamples of both windows, the reference weighted to the mix of the window."""
         weights = mix_weights(self.requests.strata, self.reference_requests.strata)
         floats = np.array([float(weight) for weight in weights], dtype=np.float64)
         return resample(self.requests, self.reference_requests, float(self.choice.quantile), floats, seed=seed)
@@ -95,6 +96,7 @@ class _Explainer:
         return self._answer(excess, why_not="the window is less than 10 % or 5 ms slower than its reference")
 
     def _lifted(self, excess: Excess, resamples: Resamples) -> Attribution:
+        """The full answer for a window that is slower by enough to speak of."""
         blame = Blame(self.recording)
         case = Case(
             recording=self.recording,
@@ -176,6 +178,7 @@ def _why_not(case: Case) -> str | None:
 
 
 def _too_few(requests: int) -> str:
+    """Why nothing can be said of few requests."""
     return f"too few requests ({requests} in the window): even a median needs 60 there and in a reference"
 
 

@@ -70,6 +70,7 @@ class Blame:
 
     @cached_property
     def _services(self) -> dict[QueueKey, list[Service]]:
+        """When each op was in service, by queue."""
         found: dict[QueueKey, list[Service]] = {}
         for op in self._ops:
             end = self.now_ns(op) if op.closing_ns is None else op.closing_ns
@@ -79,6 +80,7 @@ class Blame:
 
     @cached_property
     def _by_id(self) -> dict[tuple[int, OpId], Op]:
+        """Ops by stream and id."""
         return {(op.stream, op.op): op for op in self._ops}
 
     @cached_property
@@ -133,6 +135,7 @@ class Blame:
         return sorted(found, key=lambda item: -item.ns)
 
     def _of_queue(self, key: QueueKey, waits: list[QueueWait]) -> list[Blamed]:
+        """What the waits in one queue are charged to."""
         charges = charge(waits, self._services.get(key, []))
         return [Blamed(key, None if op is None else self._by_id[key.stream, op], ns) for op, ns in charges.items() if ns]
 
@@ -144,6 +147,7 @@ class Blame:
         return tuple(BlameRow(queue, tenant, kind, ns, ns / total) for (queue, tenant, kind), ns in ranked)
 
     def _account(self, item: Blamed) -> tuple[str, str | None, str]:
+        """Queue, tenant and kind that a charge belongs to."""
         stream = self._recording.rows.streams[item.key.stream]
         own = "" if item.key.queue == NO_INT else f"#{item.key.queue}"
         queue = f"{stream.engine}/{stream.rank}/{TIER_NAMES[item.key.tier]}{own}"
@@ -153,6 +157,7 @@ class Blame:
 
 
 def _sums(blamed: Sequence[Blamed], account: Callable[[Blamed], Account]) -> Mapping[Account, int]:
+    """Charges added up by account."""
     sums: dict[Account, int] = {}
     for item in blamed:
         key = account(item)

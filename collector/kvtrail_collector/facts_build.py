@@ -67,12 +67,14 @@ def facts_of(events: Iterable[Event], request: RequestId, stream: Stream | None 
 
 
 def _with_holes(rows: Rows, holes: dict[Stream, list[Interval]]) -> Rows:
+    """The same rows, with holes as the store knows them."""
     spans = tuple(tuple(sorted(holes.get(stream, []))) for stream in rows.streams)
     others = {name: getattr(rows, name) for name in Rows.__slots__ if name != "holes"}
     return Rows(holes=spans, **others)
 
 
 def _recording(rows: Rows) -> Recording:
+    """Facts, ops and steps of rows, requests in the order of arrival."""
     ops, steps = op_columns(rows), step_columns(rows)
     lines = timelines(rows, steps)
     builder = _Builder(rows, ops, steps, lines)
@@ -98,6 +100,7 @@ class _Builder:
         self.chunk_spans = _chunk_spans(rows, steps, self.chunks.places)
 
     def _slices(self, *kinds: Kind) -> Slices:
+        """Rows of these kinds by request."""
         return self.index.slices(self.rows, self.rows.of_kinds(*kinds))
 
     def requests(self) -> Iterator[RequestFacts]:
@@ -135,30 +138,36 @@ class _Builder:
             )
 
     def _ops(self, place: int) -> tuple[Op, ...]:
+        """The ops of one request."""
         return tuple(self.op_structs[index] for index in self.own_ops.of(self.own_ops.listed, place))
 
     def _states(self) -> list[StateChange]:
+        """All changes of state, parallel to their rows."""
         rows, places = self.rows, self.states.places
         columns = zip(rows.t_ns[places].tolist(), rows.kind[places].tolist(), rows.ints["reason"][places].tolist(), strict=True)
         return [StateChange(t_ns, _STATES[Kind(kind)], _REASONS.get(reason)) for t_ns, kind, reason in columns]
 
     def _ends(self) -> list[tuple[int, EndKind]]:
+        """All ends but first tokens, parallel to their rows."""
         rows, places = self.rows, self.ends.places
         columns = zip(rows.t_ns[places].tolist(), rows.kind[places].tolist(), strict=True)
         return [(t_ns, _ENDINGS[Kind(kind)]) for t_ns, kind in columns]
 
     def _lookups(self) -> list[Lookup]:
+        """All lookups, parallel to their rows."""
         rows, places = self.rows, self.lookups.places
         ends, lengths = rows.t_ns[places], np.maximum(rows.ints["duration_ns"][places], 0)
         return [Lookup(*span) for span in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]
 
     def _waits(self) -> list[Wait]:
+        """All explicit waits for copies, parallel to their rows."""
         rows, places = self.rows, self.waits.places
         ends, lengths = rows.t_ns[places], np.maximum(rows.ints["wait_ns"][places], 0)
         columns = zip((ends - lengths).tolist(), ends.tolist(), rows.ids["op"][places].tolist(), strict=True)
         return [Wait(start, end, None if op == int(NO_ID) else OpId(op)) for start, end, op in columns]
 
     def _chunks(self) -> list[Chunk]:
+        """All prefill chunks with the span of their step, parallel to their rows."""
         rows, places = self.rows, self.chunks.places
         starts, ends, known = self.chunk_spans
         columns = zip(

@@ -84,6 +84,7 @@ class _Groups:
         self.closing = self._is(*_DONE, *_FAILED, *_SKIPPED)
 
     def _is(self, *kinds: Kind) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which rows are of these kinds."""
         return np.isin(self.kind, np.array(kinds, dtype=np.int64))
 
     def columns(self) -> OpColumns:
@@ -117,10 +118,12 @@ class _Groups:
         )
 
     def _earliest(self, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> IntArray:
+        """The first time of the chosen rows of each op."""
         found = np.minimum.reduceat(np.where(mask, self.t_ns, _NEVER), self.starts)
         return np.where(found == _NEVER, NO_INT, found)
 
     def _latest(self, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> IntArray:
+        """The last time of the chosen rows of each op."""
         found = np.maximum.reduceat(np.where(mask, self.t_ns, -_NEVER), self.starts)
         return np.where(found == -_NEVER, NO_INT, found)
 
@@ -149,6 +152,7 @@ class _Groups:
         return np.where(closed > 0, closed, asked)
 
     def _first_id(self, name: str) -> IdArray:
+        """The id that the rows of each op state; absent where none does."""
         return np.asarray(np.minimum.reduceat(self.rows.ids[name][self.places], self.starts), dtype=np.uint64)
 
     def _ends(self) -> IntArray:
@@ -166,6 +170,7 @@ class _Groups:
 
 
 def _no_ops() -> OpColumns:
+    """Columns without an element."""
     ids, ints = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
     return OpColumns(
         stream=ints,
@@ -225,6 +230,7 @@ def _struct(  # noqa: PLR0917 - one row of columns, in their order
     queue: int,
     seq: int,
 ) -> Op:
+    """One op from one element of each column."""
     return Op(
         OpId(op),
         stream,

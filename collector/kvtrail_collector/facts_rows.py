@@ -151,10 +151,12 @@ def _engines(table: pa.Table) -> tuple[list[str], IdArray]:
 
 
 def _ids(table: pa.Table, name: str) -> IdArray:
+    """A column of ids."""
     return _column(table, name, NO_ID, np.uint64)
 
 
 def _ints(table: pa.Table, name: str) -> IntArray:
+    """A column of numbers."""
     return _column(table, name, NO_INT, np.int64)
 
 
@@ -169,16 +171,19 @@ def _column(table: pa.Table, name: str, absent: Any, dtype: Any) -> NDArray[Any]
 
 
 def _texts(table: pa.Table) -> NDArray[np.object_]:
+    """The column of texts."""
     if "text" not in table.column_names:
         return np.full(table.num_rows, None, dtype=np.object_)
     return np.array(table.column("text").to_pylist(), dtype=np.object_)
 
 
 def _gather_ids(events: list[Event], name: str) -> IdArray:
+    """A field of ids from event structs."""
     values = (getattr(event, name, None) for event in events)
     return np.array([NO_ID if value is None else value for value in values], dtype=np.uint64)
 
 
 def _gather_ints(events: list[Event], name: str) -> IntArray:
+    """A field of numbers from event structs."""
     values = (getattr(event, name, None) for event in events)
     return np.array([NO_INT if value is None else value for value in values], dtype=np.int64)

@@ -62,6 +62,7 @@ def timelines(rows: Rows, steps: StepColumns) -> list[Timeline]:
 
 
 def _timeline(rows: Rows, steps: StepColumns, index: int) -> Timeline:
+    """When steps of one stream ran, and where rows of it are missing."""
     own = rows.t_ns[rows.stream == index]
     last_ns = int(own.max()) if len(own) else 0
     known, unknown = _runs(steps.start_ns.tolist(), steps.end_ns.tolist(), last_ns)

@@ -96,6 +96,7 @@ class Painter:
         return parts_of({label: ns for label, ns in self.covered.items() if label is not UNATTRIBUTED})
 
     def _lookups(self) -> list[Segment]:
+        """The lookups as segments."""
         return [Segment(start, end, Label(Component.LOOKUP)) for start, end in self.facts.lookups]
 
     def paint_holes(self) -> None:
@@ -123,6 +124,7 @@ class Painter:
         return [op for op in self.facts.ops if op.op in wanted or (None in wanted and op.direction is Direction.LOAD)]
 
     def _paint_wait(self, low: int, high: int, ops: list[Op]) -> None:
+        """Give one wait to the ops waited for, and what is left of it to noticing late."""
         for op in ends_last_first(ops):
             self.canvas.paint_within([(low, high)], self.segments.get(op.op, ()), self.covered)
         noticed = min((op.closing_ns for op in ops if op.closing_ns is not None), default=FOREVER_NS)
@@ -137,6 +139,7 @@ class Painter:
                 self.canvas.paint_within(region, self.segments[op.op], self.covered)
 
     def _admitted(self) -> list[Interval]:
+        """When the request was admitted."""
         return [(spell.start_ns, spell.end_ns) for spell in self.spells if spell.state is State.ADMITTED]
 
     def paint_states(self) -> None:
@@ -158,4 +161,5 @@ class Painter:
 
 
 def _awaits_load(spell: Spell) -> bool:
+    """Whether the scheduler waits for a load."""
     return spell.state is State.WAITING and spell.reason is Reason.KV_LOAD

@@ -67,6 +67,7 @@ def ends_last_first(ops: Iterable[Op]) -> list[Op]:
 
 @cache
 def _chunk_label(reason: Reason) -> Label:
+    """The part that a chunk of this reason is."""
     if reason is Reason.NEW:
         return Label(Component.NEW_PREFILL)
     return Label(Component.RECOMPUTE_PREFILL, None, reason.name.lower())

@@ -62,4 +62,5 @@ def parts_of(amounts: Mapping[Label, int]) -> tuple[Part, ...]:
 
 
 def _place(label: Label) -> tuple[int, str, str]:
+    """Where a label stands in tables."""
     return ORDER[label.component], label.tier or "", label.reason or ""

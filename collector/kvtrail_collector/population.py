@@ -86,4 +86,5 @@ def _by_cause(facts: RequestFacts) -> dict[Cause, int]:
 
 
 def _place(cause: Cause) -> tuple[int, str]:
+    """Where a cause stands in tables."""
     return ORDER[cause.component], cause.tier or ""

@@ -36,6 +36,7 @@ def p99_series(population: Population, bucket_ns: int = SECOND_NS) -> list[Serie
 
 
 def _point(start_ns: int, end_ns: int, population: Population, own: slice) -> SeriesPoint:
+    """One bucket."""
     latency = population.latency_ns[own]
     if not len(latency):
         return SeriesPoint(start_ns, end_ns, 0, 0, None, None, None)

@@ -99,6 +99,7 @@ def _waited_on(recording: Recording, facts: RequestFacts) -> tuple[WaitedOn, ...
 
 
 def _shown(blame: Blame, item: Blamed) -> WaitedOn:
+    """A charge as people read it."""
     tier = TIER_NAMES[item.key.tier]
     if item.op is None:
         return WaitedOn(None, tier, "idle", item.ns)

@@ -57,6 +57,7 @@ def _walk(rows: Rows, start: int, seen: set[int]) -> Iterator[Link]:
 
 
 def _ref(rows: Rows, place: int) -> EventRef:
+    """The name of an event."""
     home = rows.streams[int(rows.stream[place])]
     return EventRef(home.engine, home.epoch, home.rank, int(rows.seq[place]))
 
@@ -73,5 +74,6 @@ def describe(rows: Rows, place: int) -> str:
 
 
 def _tiers(rows: Rows, place: int) -> str:
+    """The tiers that an event speaks of."""
     tier, src, dst = (_TIERS.get(int(rows.ints[name][place])) for name in ("tier", "src", "dst"))
     return f"{src}→{dst}" if src and dst else tier or ""

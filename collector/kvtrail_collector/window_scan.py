@@ -109,6 +109,7 @@ def _log_likelihood(hits: FloatArray, trials: FloatArray) -> FloatArray:
 
 
 def _xlogx(value: FloatArray) -> FloatArray:
+    """X log x, which is 0 at 0 and at 1."""
     return value * np.log(np.maximum(value, 1.0))
 
 

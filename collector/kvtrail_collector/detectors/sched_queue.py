@@ -126,6 +126,7 @@ def _arrival(facts: RequestFacts) -> EventRef:
 
 
 def _tenant(case: Case, facts: RequestFacts) -> str | None:
+    """The tenant of a request."""
     stream = case.recording.rows.streams.index(facts.timeline.stream)
     return case.blame.tenant_of(stream, facts.ns, facts.request)
 

@@ -108,6 +108,7 @@ class Run:
 
 
 def _with_seq(event: Event, seq: int) -> Event:
+    """The event under this seq."""
     return msgspec.structs.replace(event, seq=seq)
 
 
@@ -153,6 +154,7 @@ class _Engine:
         return end
 
     def _is_on(self, t_ns: int) -> bool:
+        """Whether the fault is on."""
         start, end = self.out.fault_window_ns
         return self.plan.fault is not Fault.NONE and start <= t_ns < end
 
@@ -165,9 +167,11 @@ class _Engine:
         return self.out
 
     def _emit(self, event: Event) -> None:
+        """Keep an event."""
         self.out.events.append(event)
 
     def _declare(self) -> None:
+        """What an engine says of itself first, and what a drill says."""
         self._emit(ManifestDeclared(t_ns=0, text='{"device": "cpu-emulated"}'))
         for ns, tenant in ((TENANT, "aa"), (NEIGHBOUR, "bb")):
             self._emit(NamespaceDeclared(t_ns=0, ns=ns, text=f'{{"tenant": "{tenant}"}}'))
@@ -177,6 +181,7 @@ class _Engine:
             self._emit(FaultCleared(t_ns=end, text=self.plan.fault.value))
 
     def _arrivals(self) -> Iterator[_Request]:
+        """The tenant's own requests."""
         number = self.rng.poisson(self.plan.run_s * self.plan.rate_per_s)
         for at in np.sort(self.rng.uniform(0, self.plan.run_s, number)):
             tokens = int(np.clip(self.rng.lognormal(5.3, 0.4), 64, 512))
@@ -204,6 +209,7 @@ class _Engine:
             self._serve(at, waiter, workers)
 
     def _arrive(self, request: _Request) -> None:
+        """A request arrives and is looked up."""
         at, looked = request.arrived_ns, request.arrived_ns + int(0.3 * MS)
         self._emit(RequestArrived(t_ns=at, req=request.req, tokens=request.tokens, ns=request.ns, text=f"r{request.req}"))
         self._emit(LookupFinished(t_ns=looked, req=request.req, duration_ns=int(0.3 * MS), tokens=request.tokens))
@@ -217,6 +223,7 @@ class _Engine:
         return [int(at * SECOND) + index for at in bursts for index in range(80)]
 
     def _serve(self, at: int, waiter: _Request | None, workers: list[int]) -> None:
+        """One op is served by the next free worker."""
         start = max(heapq.heappop(workers), at)
         slow = 7.0 if self.plan.fault is Fault.NVME_SLOW and self._is_on(start) and waiter else 1.0
         io = int(self.rng.gamma(16, 1.25 * MS) * slow)
@@ -228,6 +235,7 @@ class _Engine:
             self._read(waiter, at, start, end, io)
 
     def _write(self, at: int, start: int, end: int, io: int) -> None:
+        """Tell of a write."""
         op, size = OpId(next(self.ids)), 1 << 20
         own: dict[str, Any] = {"op": op, "src": Tier.HOST, "dst": Tier.NVME, "ns": NEIGHBOUR, "bytes": size}
         self._emit(SwapOutQueued(t_ns=at, **own))
@@ -235,6 +243,7 @@ class _Engine:
         self._emit(SwapOutWritten(t_ns=end, queue_ns=start - at, io_ns=io, copy_ns=int(0.5 * MS), **own))
 
     def _read(self, waiter: _Request, at: int, start: int, end: int, io: int) -> None:
+        """Tell of a read and of the request that waits for it."""
         op, size = OpId(next(self.ids)), 1 << 20
         own: dict[str, Any] = {"op": op, "src": Tier.NVME, "dst": Tier.GPU, "req": waiter.req, "bytes": size}
         self._emit(RequestWaiting(t_ns=at, req=waiter.req, reason=WaitReason.KV_LOAD))
@@ -275,6 +284,7 @@ class _Engine:
         return end
 
     def _chunk(self, request: _Request, tokens: int, step: StepId, now: int, end: int) -> None:
+        """Compute some of a prompt, perhaps to its first token."""
         if not request.started:
             self._emit(RequestAdmitted(t_ns=now, req=request.req, step=step))
             request.started = True

@@ -98,6 +98,7 @@ def test_ends() -> None:
 
 
 def _end(*lines: str) -> tuple[EndKind, int]:
+    """How the ledger of the one request ends, and when."""
     facts = only(events_of(*lines))
     return facts.end, facts.end_ns
 

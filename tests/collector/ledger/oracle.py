@@ -34,6 +34,7 @@ def _borders(facts: RequestFacts) -> list[int]:
 
 
 def _laid_out(facts: RequestFacts, op: Op) -> list[Segment]:
+    """An op as segments; one that is still queued by now has only a queue."""
     still_queued = op.end is OpEnd.OPEN and op.started_ns is None and facts.censored
     return waiting_segments(op) if still_queued else op_segments(op)
 
@@ -90,6 +91,7 @@ def _last_part(facts: RequestFacts, ops: list[Op], low: int, high: int) -> Label
 
 
 def _covering(segments: list[Segment], low: int, high: int) -> Label | None:
+    """The label of the first segment that covers a piece."""
     return next((segment.label for segment in segments if segment.start_ns <= low and high <= segment.end_ns), None)
 
 

@@ -55,6 +55,7 @@ def numbered(events: list[Event], gap_at: int | None = None) -> list[Event]:
 
 
 def _states() -> st.SearchStrategy[Event]:
+    """A change of state."""
     return st.one_of(
         st.builds(lambda t, why: RequestWaiting(t_ns=t, req=REQUEST, reason=why), _TIMES, st.sampled_from(WaitReason)),
         st.builds(lambda t: RequestAdmitted(t_ns=t, req=REQUEST), _TIMES),
@@ -64,10 +65,12 @@ def _states() -> st.SearchStrategy[Event]:
 
 
 def _lookups() -> st.SearchStrategy[Event]:
+    """A lookup."""
     return st.builds(lambda t, d: LookupFinished(t_ns=t, req=REQUEST, duration_ns=d, tokens=1), _TIMES, _LENGTHS)
 
 
 def _waits() -> st.SearchStrategy[Event]:
+    """A wait for a copy."""
     named = st.none() | st.integers(1, 5).map(OpId)
     return st.builds(lambda t, d, op: CopyWaited(t_ns=t, req=REQUEST, wait_ns=d, op=op), _TIMES, _LENGTHS, named)
 
