@@ -39,6 +39,7 @@ class Core:
         self._transfers = transfers
         self._sampler = sampler
         self._is_closing = False
+        self.failure: EngineFailedError | None = None
 
     def run(self) -> None:
         """The thread's life. A defect is told as an `error` event and to whoever waits for a result."""
@@ -47,9 +48,7 @@ class Core:
                 self._turn()
         except Exception as exc:
             self._context.emit.error(ErrorReason.INTERNAL, text=repr(exc))
-            failure = EngineFailedError(f"the engine's thread ended by a defect: {exc!r}")
-            failure.__cause__ = exc
-            self._lifecycle.fail_all(failure)
+            self._fail(exc)
             raise
 
     def declare_tiers(self) -> None:
@@ -57,6 +56,15 @@ class Core:
         for level, (tier, pool) in enumerate(self._context.pools.items()):
             size_bytes = pool.slots * self._context.settings.block_bytes
             self._context.emit.tier_declared(tier, size_bytes, f"{tier.name.lower()} level {level}")
+
+    def _fail(self, exc: Exception) -> None:
+        """Tell whoever waits, also those that were submitted and not seen yet."""
+        self.failure = EngineFailedError(f"the engine's thread ended by a defect: {exc!r}")
+        self.failure.__cause__ = exc
+        self._lifecycle.fail_all(self.failure)
+        for message in self._inbox.drain():
+            if isinstance(message, Submitted):
+                message.handle.future.set_exception(self.failure)
 
     def _turn(self) -> None:
         """Once round the loop."""

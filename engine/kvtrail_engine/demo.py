@@ -25,20 +25,20 @@ def demo_settings(seed: int, data_dir: Path) -> EngineSettings:
         seed=seed,
         gpu=TierSettings(slots=320),
         host=TierSettings(
-            slots=448,
+            slots=512,
             workers=2,
-            floor=FloorSettings(read_latency_ns=4 * MS, write_latency_ns=2 * MS, bytes_per_s=200_000_000),
+            floor=FloorSettings(read_latency_ns=6 * MS, write_latency_ns=2 * MS, bytes_per_s=200_000_000),
         ),
         nvme=TierSettings(
             slots=8192,
             workers=8,
-            floor=FloorSettings(read_latency_ns=12 * MS, write_latency_ns=6 * MS, bytes_per_s=40_000_000),
+            floor=FloorSettings(read_latency_ns=18 * MS, write_latency_ns=6 * MS, bytes_per_s=40_000_000),
         ),
         step=StepSettings(
             budget_tokens=256,
             max_sequences=48,
             floor_ns=1 * MS,
-            floor_prefill_token_ns=100_000,
+            floor_prefill_token_ns=90_000,
             floor_decode_token_ns=200_000,
         ),
         host_low_slots=64,
@@ -48,7 +48,18 @@ def demo_settings(seed: int, data_dir: Path) -> EngineSettings:
 
 def demo_requests(seed: int, duration_s: float = DURATION_S, rate_per_s: float = RATE_PER_S) -> list[Arrival]:
     """The demo's chats."""
-    return chat_arrivals(ChatSettings(seed=seed, duration_s=duration_s, rate_per_s=rate_per_s))
+    return chat_arrivals(
+        ChatSettings(
+            seed=seed,
+            duration_s=duration_s,
+            rate_per_s=rate_per_s,
+            first_tokens=(48, 128),
+            turn_tokens=(16, 64),
+            max_turns=10,
+            new_share=0.08,
+            think_s=(0.5, 2.0, 5.0),
+        )
+    )
 
 
 def demo_drill(name: str, seed: int, duration_s: float = DURATION_S) -> ScheduledDrill | None:

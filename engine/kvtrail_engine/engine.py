@@ -2,8 +2,9 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import torch
 from kvtrail_schema.emitter import Emitter
@@ -21,6 +22,7 @@ from kvtrail_engine.ids import Ids
 from kvtrail_engine.inbox import Call, CancelAsked, CloseAsked, Inbox, InboxReports, Submitted
 from kvtrail_engine.keys import load_or_create_key
 from kvtrail_engine.lifecycle import Lifecycle, Totals
+from kvtrail_engine.maintenance import Maintenance
 from kvtrail_engine.manifest import manifest_text
 from kvtrail_engine.observers import emitter_of
 from kvtrail_engine.request import RequestHandle, RequestSpec
@@ -34,11 +36,13 @@ from kvtrail_engine.stepping import Stepping
 from kvtrail_engine.tiers.floor import Floor
 from kvtrail_engine.tiers.host import HostMover
 from kvtrail_engine.tiers.nvme import NvmeMover
-from kvtrail_engine.tiers.pool import PoolStatistics, TierPool
+from kvtrail_engine.tiers.pool import Block, PoolStatistics, TierPool
 from kvtrail_engine.tiers.queue import QueueStatistics, TransferQueue
 from kvtrail_engine.tiers.segments import SegmentStore, remove_segments
 from kvtrail_engine.tiers.workers import Workers
 from kvtrail_engine.transfers import Transfers
+
+T = TypeVar("T")
 
 
 class EngineStatistics(NamedTuple):
@@ -95,6 +99,7 @@ class Engine:
 
         Raises:
             EngineClosedError: the engine takes no more.
+            EngineFailedError: its thread has ended by a defect.
         """
         with self._lock:
             if self._is_closed:
@@ -102,11 +107,35 @@ class Engine:
                 raise EngineClosedError(message)
             handle = RequestHandle(self._ids.request(), spec, lambda req: self._inbox.put(CancelAsked(req)))
             self._inbox.put(Submitted(handle, self._clock.now_ns()))
+            if self._core.failure is not None:
+                raise self._core.failure
         return handle
 
     def call_on_thread(self, run: Callable[[], None]) -> None:
         """Run something on the engine's thread, soon, between two of its turns; for drills and proofs."""
         self._inbox.put(Call(run))
+
+    def ask(self, question: Callable[[], T], timeout_s: float = 30.0) -> T:
+        """Run something on the engine's thread and wait for its answer; never call it from there.
+
+        Raises:
+            TimeoutError: the engine's thread did not come to it.
+            Exception: whatever the question raised.
+        """
+        answer: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(question())
+            except Exception as exc:  # noqa: BLE001 - it is raised where the question was asked
+                answer.set_exception(exc)
+
+        self.call_on_thread(run)
+        return answer.result(timeout_s)
+
+    def blocks_of(self, spec: RequestSpec) -> tuple[Block, ...]:
+        """The full blocks that a request's prompt has in this engine."""
+        return self.ask(lambda: self.lifecycle.blocks_of(spec))
 
     def floor_of(self, tier: Tier) -> Floor:
         """The floor of a tier below the gpu; its settings may be replaced at any time."""
@@ -202,6 +231,8 @@ class Engine:
         self._scheduler = Scheduler(settings.step, self._emit)
         key = load_or_create_key(settings.data_dir / "identity.key")
         self.lifecycle = Lifecycle(self.context, self._scheduler, self.transfers, key)
+        arenas = {Tier.GPU: self.gpu_arena, Tier.HOST: self.host_arena}
+        self.maintenance = Maintenance(self.context, self.lifecycle.residency, self.lifecycle.saving, arenas)
         executor = Executor(settings, self.device, self.gpu_arena, clock)
         stepping = Stepping(self.context, self.lifecycle.residency, executor, self.lifecycle)
         sampler = CapacitySampler(self.context, self._queues, self._store.free_bytes)

@@ -54,8 +54,8 @@ class Executor:
             rows = self._run(works, uploaded)
             if rows:
                 logits = torch.cat(rows)
-                self._tokens = logits.argmax(-1).to("cpu", non_blocking=True)
-                self._logits = logits.to("cpu", non_blocking=True) if any(self._kept) else None
+                self._tokens = self._download(logits.argmax(-1))
+                self._logits = self._download(logits) if any(self._kept) else None
             self._timer.end()
 
     def is_done(self) -> bool:
@@ -70,10 +70,9 @@ class Executor:
         """What was sampled, in the order of the sampled works; once it is done."""
         if not self._kept or self._tokens is None:
             return []
-        kept = [
-            np.array(self._logits[row]) if keeps and self._logits is not None else None for row, keeps in enumerate(self._kept)
-        ]
-        return [Sampled(int(token), logits) for token, logits in zip(self._tokens.tolist(), kept, strict=True)]
+        logits = self._logits
+        kept = [logits[row].numpy() if keeps and logits is not None else None for row, keeps in enumerate(self._kept)]
+        return [Sampled(int(token), row) for token, row in zip(self._tokens.tolist(), kept, strict=True)]
 
     def _upload(self, works: list[Work]) -> torch.Tensor:
         """All token ids and slots of the step in one copy, so that the device is asked once."""
@@ -81,6 +80,13 @@ class Executor:
         if self._device.type == "cpu":
             return packed
         return packed.pin_memory().to(self._device, non_blocking=True)
+
+    def _download(self, result: torch.Tensor) -> torch.Tensor:
+        """Into pinned memory, so that the copy waits for the device and this thread does not."""
+        if self._device.type == "cpu":
+            return result
+        target = torch.empty(result.shape, dtype=result.dtype, pin_memory=True)
+        return target.copy_(result, non_blocking=True)
 
     def _run(self, works: list[Work], uploaded: torch.Tensor) -> list[torch.Tensor]:
         """The passes, each on its own views of the upload; the logits of those that are sampled."""

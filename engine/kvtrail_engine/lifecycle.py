@@ -10,12 +10,13 @@ from kvtrail_engine.context import Context
 from kvtrail_engine.hashing import blocks_of
 from kvtrail_engine.namespaces import Namespaces
 from kvtrail_engine.prepare import Prepared, Preparer
-from kvtrail_engine.request import Outcome, RequestHandle, RequestResult, Retention
+from kvtrail_engine.request import Outcome, RequestHandle, RequestResult, RequestSpec, Retention
 from kvtrail_engine.residency import Residency
 from kvtrail_engine.restoring import Restoring
 from kvtrail_engine.saving import Saving
 from kvtrail_engine.scheduler import Scheduler
 from kvtrail_engine.sequence import Phase, Sequence
+from kvtrail_engine.tiers.pool import Block
 from kvtrail_engine.tiers.transfer import Transfer
 from kvtrail_engine.transfers import Transfers
 
@@ -40,24 +41,23 @@ class Lifecycle:
         self._context = context
         self._scheduler = scheduler
         self.key = key
-        self._residency = Residency(context)
-        self._restoring = Restoring(context, self._residency, transfers, self)
-        self._preparer = Preparer(context, self._residency, self._restoring)
-        self._saving = Saving(context, self._residency, transfers)
+        self.residency = Residency(context)
+        self._restoring = Restoring(context, self.residency, transfers, self)
+        self._preparer = Preparer(context, self.residency, self._restoring)
+        self.saving = Saving(context, self.residency, transfers)
         self._sequences: dict[RequestId, Sequence] = {}
         self.namespaces = Namespaces(context, key)
         self.totals = Totals()
 
-    @property
-    def residency(self) -> Residency:
-        """The one that tells of pins and evictions."""
-        return self._residency
+    def blocks_of(self, spec: RequestSpec) -> tuple[Block, ...]:
+        """The full blocks of a request's prompt."""
+        ns = self.namespaces.of(spec.tenant)
+        return blocks_of(self.key, ns, spec.prompt, self._context.settings.block_tokens)
 
     def arrive(self, handle: RequestHandle, arrived_ns: int) -> None:
         """A request came: tell it, and let it wait for the next step's planning."""
         spec, settings = handle.spec, self._context.settings
-        ns = self.namespaces.of(spec.tenant)
-        blocks = blocks_of(self.key, ns, spec.prompt, settings.block_tokens)
+        ns, blocks = self.namespaces.of(spec.tenant), self.blocks_of(spec)
         sequence = Sequence(handle, ns, arrived_ns, blocks, settings.block_tokens)
         self._context.emit.request_arrived(handle.req, len(spec.prompt), ns, spec.name, t_ns=arrived_ns)
         self._sequences[handle.req] = sequence
@@ -111,7 +111,7 @@ class Lifecycle:
         sequence.phase = Phase.DECODE
         self._scheduler.enter(sequence)
         if sequence.handle.spec.retention is Retention.STORE:
-            self._saving.save_created(sequence)
+            self.saving.save_created(sequence)
 
     def last_token(self, sequence: Sequence, t_ns: int) -> None:
         """The request has all its tokens."""
@@ -201,7 +201,7 @@ class Lifecycle:
             if copy is None:
                 self._context.gpu.give_back(slot)
             else:
-                self._residency.unpin(copy, now_ns, sequence.handle.req)
+                self.residency.unpin(copy, now_ns, sequence.handle.req)
         sequence.slots.clear()
         sequence.held.clear()
         sequence.todo.clear()

@@ -38,10 +38,11 @@ class Saving:
         sequence.created.clear()
         self.demote()
 
-    def demote(self) -> None:
+    def demote(self, until_free_slots: int | None = None) -> None:
         """While host has fewer free slots than it should, move its least recently used blocks to nvme."""
         context, size = self._context, self._context.settings.op_blocks
-        while context.host.free + self._demoting < context.settings.host_low_slots:
+        wanted = context.settings.host_low_slots if until_free_slots is None else until_free_slots
+        while context.host.free + self._demoting < wanted:
             victims = context.host.victims(size)
             stored = [copy for copy in victims if context.nvme.find(copy.block.id) is not None]
             for copy in stored:
