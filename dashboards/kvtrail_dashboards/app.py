@@ -1,10 +1,16 @@
-"""The entry that Streamlit runs: settings of the page, and the list of pages. To add a page: write it, name it here."""
+"""The app: settings of the browser's page, and the list of pages. To add a page: write it, name it here."""
+
+from typing import Final
 
 import streamlit as st
 
 from kvtrail_dashboards.pages import spike
 
-PAGES = [st.Page(spike.page, title="Why was it slow?", url_path="spike", default=True)]
+TITLE: Final = "kvtrail"
 
-st.set_page_config(page_title="kvtrail", layout="wide", initial_sidebar_state="collapsed")
-st.navigation(PAGES, position="hidden" if len(PAGES) == 1 else "top").run()
+
+def run() -> None:
+    """Run the page that the reader is on, once. On the session's thread; blocks while the collector answers."""
+    st.set_page_config(page_title=TITLE, layout="wide", initial_sidebar_state="collapsed")
+    pages = [st.Page(spike.page, title="Why was it slow?", url_path="spike", default=True)]
+    st.navigation(pages, position="hidden" if len(pages) == 1 else "top").run()

@@ -8,7 +8,7 @@ from typing import Final
 from kvtrail_dashboards.settings import COLLECTOR_URL, READ_TOKEN_FILE
 
 HOST: Final = "127.0.0.1"
-APP: Final = Path(__file__).with_name("app.py")
+SCRIPT: Final = Path(__file__).parent / "script" / "main.py"
 
 
 def command(port: int, collector_url: str, token_file: str | None = None) -> list[str]:
@@ -18,7 +18,7 @@ def command(port: int, collector_url: str, token_file: str | None = None) -> lis
     the list can be run as it is.
     """
     variables = [f"{name}={value}" for name, value in environment(collector_url, token_file).items()]
-    return ["/usr/bin/env", *variables, sys.executable, "-m", "streamlit", "run", str(APP), *_flags(port)]
+    return ["/usr/bin/env", *variables, sys.executable, "-m", "streamlit", "run", str(SCRIPT), *_flags(port)]
 
 
 def environment(collector_url: str, token_file: str | None = None) -> Mapping[str, str]:

@@ -29,7 +29,7 @@ def request_section(view: View, explanation: Explanation) -> None:
 def _waterfall(timeline: Timeline) -> None:
     """Where the time to first token went."""
     name = "Time so far, no first token yet" if timeline.censored else "Time to first token"
-    st.subheader(f"Timeline of request {timeline.request}", anchor=False)
+    st.subheader(f"Timeline of request {plain(timeline.request)}", anchor=False)
     estimate = ""
     if timeline.recompute_estimate_ms is not None:
         estimate = f"; the engine estimated {duration(timeline.recompute_estimate_ms)} for recomputing instead"

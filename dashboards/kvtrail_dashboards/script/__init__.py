@@ -1,0 +1,1 @@
+"""What Streamlit is told to run; nothing imports it."""

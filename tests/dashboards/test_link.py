@@ -1,0 +1,27 @@
+"""Links: a view written is the view read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kvtrail_dashboards.link import View, params_of, view_of
+
+_TEXTS = st.text(min_size=1, max_size=20)
+_WINDOWS = st.tuples(st.integers(-(2**63), 2**63), st.integers(1, 2**62)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+
+
+@given(st.builds(View, engine=st.none() | _TEXTS, window=st.none() | _WINDOWS, request=st.none() | _TEXTS))
+def test_a_link_reproduces_its_view(view: View) -> None:
+    """Whoever opens a link sees what its sender saw."""
+    assert view == view_of(params_of(view))
+
+
+@pytest.mark.parametrize(("start", "end"), [("5", "5"), ("9", "5"), ("x", "5"), ("", "5"), ("1.5", "5")])
+def test_a_window_that_is_none_is_left_out(start: str, end: str) -> None:
+    """A link that somebody mangled opens the page with the searched window instead of an error."""
+    assert View(request="r-1") == view_of({"start_ns": start, "end_ns": end, "request": "r-1"})
+
+
+def test_an_empty_link_searches_for_the_spike() -> None:
+    """Without a window the view is that of the latest spike."""
+    assert View() == view_of({})
+    assert params_of(View()) == {}

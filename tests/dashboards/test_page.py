@@ -1,0 +1,240 @@
+"""The page as its logic: what is said in each state, and how choices become links. A fake collector answers."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from datetime import timedelta
+
+import pytest
+from kvtrail_dashboards.serve import SCRIPT
+from kvtrail_dashboards.settings import COLLECTOR_URL
+from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Button, Element
+
+from tests.dashboards import answers
+from tests.dashboards.answers import BIG_ID, Json, all_answers
+from tests.dashboards.fake_collector import Script, fake_collector
+
+Opened = tuple[AppTest, Script]
+Open = Callable[..., Opened]
+SPIKE = {"start_ns": "40000000000", "end_ns": "60000000000"}
+
+
+@pytest.fixture
+def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+    """Opens the page with a link, over a collector that gives these answers."""
+    with ExitStack() as stack:
+
+        def opened(given: Mapping[str, Json], **link: str) -> Opened:
+            script = stack.enter_context(fake_collector(given))
+            monkeypatch.setenv(COLLECTOR_URL, script.url)
+            page = AppTest.from_file(str(SCRIPT), default_timeout=30)
+            for name, value in link.items():
+                page.query_params[name] = value
+            return page.run(), script
+
+        yield opened
+
+
+def texts(page: AppTest, *kinds: str) -> list[str]:
+    """The texts of all elements of some kinds."""
+    return [str(element.value) for kind in kinds for element in page.get(kind) if isinstance(element, Element)]
+
+
+def said(page: AppTest) -> str:
+    """All text of the page, as it is read."""
+    assert not page.exception, page.exception
+    kinds = ("title", "subheader", "markdown", "caption", "success", "info", "warning", "error", "code")
+    return "\n".join(texts(page, *kinds)).replace("\\", "")
+
+
+def link_of(page: AppTest) -> dict[str, str]:
+    """The link that the page shows in the address bar."""
+    params = page.query_params.items()
+    return {name: value if isinstance(value, str) else value[0] for name, value in params}
+
+
+def test_a_spike_is_told_with_code_certainty_action_and_figures(open_page: Open) -> None:
+    """What somebody at 3 a.m. needs stands on top: what happened, why, how sure, what to do."""
+    page, _ = open_page(all_answers())
+    text = said(page)
+
+    assert "`TIER_SLOW`" in text
+    assert "Reading from nvme got slower." in text
+    assert "Recompute instead of reading from this tier." in text
+    assert [metric.value for metric in page.metric] == ["87 %", "99.8 %"]
+    assert "cpu-emulated" in text
+
+
+def test_a_healthy_run_says_so_and_still_shows_its_latency(open_page: Open) -> None:
+    """No spike is no blank page: the chart and the slowest requests stay."""
+    page, script = open_page(all_answers(attribution=answers.no_spike()))
+    text = said(page)
+
+    assert "No spike: no stretch of time is slower than chance makes one." in text
+    assert "Slowest requests" in text
+    assert script.params_of("/v1/requests") == [{"engine": "engine-a", "order": "ttft", "limit": "50"}]
+
+
+def test_choosing_a_request_shows_its_timeline_and_makes_a_link(open_page: Open) -> None:
+    """The link holds engine, window and request: whoever opens it sees this request in this spike."""
+    page, script = open_page(all_answers())
+    page.selectbox(key="request-choice").select(str(BIG_ID)).run()
+
+    assert {"engine": "engine-a", "request": str(BIG_ID), **SPIKE} == link_of(page)
+    assert "Timeline of request r-0" in said(page)
+    assert "Time to first token: 300 ms; the engine estimated 34.0 ms for recomputing instead." in said(page)
+    assert f"/v1/requests/{BIG_ID}" in [asked.path for asked in script.asked]
+
+
+def test_a_link_reproduces_its_view(open_page: Open) -> None:
+    """Opened anew, the page asks for the window and the request of the link."""
+    page, script = open_page(all_answers(), engine="engine-a", start_ns="5", end_ns="9", request="r-2")
+
+    assert script.params_of("/v1/attribution")[0] == {"engine": "engine-a", "start_ns": "5", "end_ns": "9"}
+    assert str(BIG_ID - 2) == page.selectbox(key="request-choice").value
+    assert "Timeline of request" in said(page)
+
+
+def test_any_id_can_be_asked_for(open_page: Open) -> None:
+    """An id from a log, which is not among the slowest, is shown, too."""
+    page, script = open_page(all_answers(), request="from-a-log")
+
+    assert page.selectbox(key="request-choice").value == "from-a-log"
+    assert "/v1/requests/from-a-log" in [asked.path for asked in script.asked]
+
+
+def test_an_unknown_request_is_told_and_leaves_the_page(open_page: Open) -> None:
+    """A mistyped id costs nothing but its own timeline."""
+    given = {path: answer for path, answer in all_answers().items() if path != "/v1/requests/"}
+    page, _ = open_page(given, request="no-such")
+    text = said(page)
+
+    assert "No such thing is stored" in text
+    assert "`TIER_SLOW`" in text
+
+
+def test_the_window_can_be_kept_and_left_again(open_page: Open) -> None:
+    """A searched window moves with the data until it is kept in the link."""
+    page, script = open_page(all_answers())
+    _button(page, "Keep this window in the link").click().run()
+    kept = link_of(page)
+    _button(page, "Back to the latest spike").click().run()
+
+    assert kept == SPIKE
+    assert link_of(page) == {}
+    assert ["start_ns" in params for params in script.params_of("/v1/attribution")] == [False, True]
+
+
+def test_another_stretch_can_be_explained(open_page: Open) -> None:
+    """Two ends on the time axis become the window of the question, on the engine's clock."""
+    page, script = open_page(all_answers())
+    slider = page.slider(key="stretch")
+    start, end = slider.value
+    page = slider.set_range(start - timedelta(seconds=40), end).run()
+    _button(page, "Explain it").click().run()
+
+    assert script.params_of("/v1/attribution")[-1] == {"engine": "engine-a", "start_ns": "0", "end_ns": "60000000000"}
+
+
+def test_one_of_several_engines_is_chosen(open_page: Open) -> None:
+    """Another engine is another story: its window is searched, the old request is forgotten."""
+    two = answers.loss(answers.stream("engine-a"), answers.stream("engine-b", stored=90))
+    page, script = open_page(all_answers(loss=two), request="r-1", **SPIKE)
+    page.selectbox(key="engine-choice").select("engine-b").run()
+
+    assert link_of(page) == {"engine": "engine-b"}
+    assert script.params_of("/v1/attribution")[-1] == {"engine": "engine-b"}
+
+
+@pytest.mark.parametrize("verdicts", [2, 3])
+def test_several_verdicts_stand_in_their_order(open_page: Open, verdicts: int) -> None:
+    """The collector orders them; the page keeps the order."""
+    codes = ["TIER_SLOW", "SCHED_QUEUE", "A_NEW_CODE"][:verdicts]
+    given = answers.attribution(verdicts=[answers.verdict(code) for code in codes])
+    text = said(open_page(all_answers(attribution=given))[0])
+
+    assert sorted(text.index(f"`{code}`") for code in codes) == [text.index(f"`{code}`") for code in codes]
+
+
+def test_a_cause_that_is_not_identified_is_told_as_such(open_page: Open) -> None:
+    """Doubt is shown as doubt, with what would help, and the components stay visible."""
+    why_not = "not identifiable: the excess may be chance; more requests or a longer reference would help"
+    given = answers.attribution(verdicts=[], identified=False, why_not=why_not)
+    text = said(open_page(all_answers(attribution=given))[0])
+
+    assert "more requests or a longer reference would help" in text
+    assert "What the slow requests had more of" in text
+
+
+def test_losses_and_holes_stand_above_the_verdict(open_page: Open) -> None:
+    """Whoever reads the verdict has read before what it may lack."""
+    loss = answers.loss(answers.stream(unaccounted=5))
+    partial = answers.attribution(window=answers.window(40, 60, coverage=0.75))
+    page, _ = open_page(all_answers(loss=loss, attribution=partial))
+
+    assert ["5 events" in str(page.error[0].value), "75 %" in str(page.warning[0].value)] == [True, True]
+
+
+def test_an_empty_collector_says_how_to_begin(open_page: Open) -> None:
+    """Before the first event nothing is asked that has no answer."""
+    page, script = open_page(all_answers(loss=answers.loss()))
+
+    assert "No events have reached this collector yet." in said(page)
+    assert [asked.path for asked in script.asked] == ["/v1/loss"]
+
+
+def test_a_collector_without_requests_says_so(open_page: Open) -> None:
+    """An agent that only beats its heart is not an empty chart."""
+    nothing = answers.series() | {"series": []}
+
+    assert "no request has arrived yet" in said(open_page(all_answers(series=nothing))[0])
+
+
+def test_an_empty_window_says_so(open_page: Open) -> None:
+    """A link to a window of which nothing is left is a sentence."""
+    page, _ = open_page(all_answers(requests=answers.requests(0)), start_ns="5", end_ns="9")
+
+    assert "No request arrived in this window." in said(page)
+
+
+def test_a_collector_that_is_down_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch, free_port: int) -> None:
+    """The page stays a page: where was asked, how to start a collector, and a button to ask again."""
+    monkeypatch.setenv(COLLECTOR_URL, f"http://127.0.0.1:{free_port}")
+    page = AppTest.from_file(str(SCRIPT), default_timeout=30).run()
+
+    assert "kvtrail collector serve" in said(page)
+    assert str(free_port) in said(page)
+    assert [button.label for button in page.button] == ["Refresh"]
+
+
+def test_bad_settings_are_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong address is a sentence that names the variable."""
+    monkeypatch.setenv(COLLECTOR_URL, "nonsense")
+
+    assert COLLECTOR_URL in said(AppTest.from_file(str(SCRIPT), default_timeout=30).run())
+
+
+def test_refresh_asks_anew(open_page: Open) -> None:
+    """Reruns share answers for some seconds; the button does not wait for that."""
+    page, script = open_page(all_answers())
+    page.run()
+    before = len(script.params_of("/v1/attribution"))
+    _button(page, "Refresh").click().run()
+
+    assert (before, len(script.params_of("/v1/attribution"))) == (1, 2)
+
+
+def test_names_from_events_are_text(open_page: Open) -> None:
+    """Whoever names a request or tenant cannot write on the page of who reads it."""
+    hostile = "![x](http://evil.example/x.png) <script>"
+    given = answers.attribution(verdicts=[answers.verdict(tenant=hostile, action=hostile)])
+    why = answers.why() | {"request": hostile, "chain": [{"event": None, "text": hostile}]}
+    page, _ = open_page({**all_answers(attribution=given), "/v1/requests/": why}, request="r-0")
+
+    shown = texts(page, "markdown", "subheader", "caption")
+    assert not [text for text in shown if "![" in text.replace(r"\!\[", "")]
+
+
+def _button(page: AppTest, label: str) -> Button:
+    """The button with this label."""
+    return next(button for button in page.button if button.label == label)
