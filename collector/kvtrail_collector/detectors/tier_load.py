@@ -8,7 +8,7 @@ from kvtrail_schema.enums import Tier
 
 from kvtrail_collector.attribution_shapes import Window
 from kvtrail_collector.facts_ops import OpColumns
-from kvtrail_collector.facts_rows import BoolArray
+from kvtrail_collector.facts_rows import BoolArray, IntArray
 from kvtrail_collector.verdicts_case import Case
 
 SLOWER_FROM: Final = 1.25
@@ -17,7 +17,7 @@ MIN_OPS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class TierLoad:
-    """A tier in the window against the reference: reads in ns per KiB, and work per second; ratios are 0 where unknown."""
+    """A tier in the window against the reference: reads, and work per second; ratios are 0 where unknown."""
 
     read_ns_per_kib: float
     reference_read_ns_per_kib: float
@@ -36,20 +36,50 @@ def tier_load(case: Case, tier: Tier) -> TierLoad:
     """Compare a tier's service in the two windows of a case."""
     ops = case.recording.ops
     here, there = case.ops_queued_in(case.window, tier), case.ops_queued_in(case.reference, tier)
-    own, reads = _read_cost(ops, here)
-    other, reference_reads = _read_cost(ops, there)
-    known = min(reads, reference_reads) >= MIN_OPS and other > 0
-    service = own / other if known else 0.0
+    own, other = _reads(ops, here), _reads(ops, there)
+    service = _service_ratio(own, other)
     work, reference_work = _work_share(ops, here, case.window), _work_share(ops, there, case.reference)
-    load = work / reference_work / service if known and reference_work > 0 and service > 0 else 0.0
-    return TierLoad(own, other, service, load, reads, reference_reads)
+    load = work / reference_work / service if reference_work > 0 and service > 0 else 0.0
+    return TierLoad(own.ns_per_kib, other.ns_per_kib, service, load, len(own.service_ns), len(other.service_ns))
 
 
-def _read_cost(ops: OpColumns, chosen: BoolArray) -> tuple[float, int]:
-    """The median of device time per KiB of completed reads, and their number; ops that state no size count as one KiB."""
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """Completed reads: how long each took the device, and how large it was."""
+
+    service_ns: IntArray
+    bytes: IntArray
+
+    @property
+    def ns_per_kib(self) -> float:
+        """The device's time for all of them by their size; reads that state no size count as one KiB each."""
+        kib = np.where(self.bytes > 0, self.bytes / 1024, 1.0).sum()
+        return float(self.service_ns.sum() / kib) if kib else 0.0
+
+    @property
+    def size_class(self) -> IntArray:
+        """Reads within a factor of two in size are of one class."""
+        return np.asarray(np.log2(np.maximum(self.bytes, 1)), dtype=np.int64)
+
+
+def _reads(ops: OpColumns, chosen: BoolArray) -> _Reads:
+    """The completed reads among some ops."""
     done = chosen & (ops.load == 1) & (ops.end == 1)
-    kib = np.where(ops.bytes[done] > 0, ops.bytes[done] / 1024, 1.0)
-    return (float(np.median(ops.service_ns[done] / kib)) if done.any() else 0.0), int(done.sum())
+    return _Reads(ops.service_ns[done], ops.bytes[done])
+
+
+def _service_ratio(own: _Reads, other: _Reads) -> float:
+    """How much longer reads of like size take, over the classes that both have; 0 where none has reads enough.
+
+    Sizes are matched since much of a read is latency: many small reads must not make a device look slow.
+    """
+    ratios, weights = [], []
+    for size in np.unique(own.size_class).tolist():
+        here, there = own.service_ns[own.size_class == size], other.service_ns[other.size_class == size]
+        if min(len(here), len(there)) >= MIN_OPS and np.median(there) > 0:
+            ratios.append(float(np.median(here) / np.median(there)))
+            weights.append(len(here))
+    return float(np.average(ratios, weights=weights)) if ratios else 0.0
 
 
 def _work_share(ops: OpColumns, chosen: BoolArray, window: Window) -> float:
