@@ -35,6 +35,7 @@ IN_THE_ENGINE = [
     "kvtrail_schema.columns",
     "kvtrail_schema.identity",
     "kvtrail_schema.clock",
+    "kvtrail_schema.header",
     "kvtrail_agent",
     "kvtrail_agent.emit_methods",
     "kvtrail_agent.ring_writer",

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 import pyarrow as pa
-from kvtrail_schema import batch
 from kvtrail_schema.arrow_schema import table_of
 from kvtrail_schema.batch import BatchHeader, encode_batch
 from kvtrail_schema.clock import Clocks
 from kvtrail_schema.events import Event
+from kvtrail_schema.header import join_frame
 
 CLOCKS: Final = Clocks(monotonic_ns=1_000, wall_ns=1_700_000_000_000_000_000, error_ns=50)
 
@@ -44,13 +43,7 @@ def frame_of(events: Sequence[Event]) -> bytes:
 def forged(header: BatchHeader, body: bytes, *, body_bytes: int | None = None) -> bytes:
     """A frame with a checksum that holds, whatever its body is and whatever its header says of it."""
     head = msgspec.json.encode(msgspec.structs.replace(header, body_bytes=len(body) if body_bytes is None else body_bytes))
-    return sealed(head, pa.Codec("zstd").compress(body, asbytes=True))
-
-
-def sealed(head: bytes, packed: bytes) -> bytes:
-    """A frame with a checksum that holds, of any bytes."""
-    checksum = zlib.crc32(packed, zlib.crc32(head))
-    return batch._PREFIX.pack(batch.MAGIC, batch.VERSION, len(head), checksum) + head + packed
+    return join_frame(head, pa.Codec("zstd").compress(body, asbytes=True))
 
 
 def stream_of(table: pa.Table, *, compression: Literal["zstd"] | None = None, at_most_rows: int | None = None) -> bytes:

@@ -1,0 +1,166 @@
+"""The outside of a batch on the wire: its frame, its header, and what can be said of it without reading its body.
+
+```
+"KVTR" | version u16 | header length u32 | CRC-32 of header and body u32 | header (JSON) | body
+```
+
+Loads neither pyarrow nor numpy, so that what speaks of batches inside an engine's process does not pay for them.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from kvtrail_schema.clock import Clocks
+from kvtrail_schema.enums import Stage
+from kvtrail_schema.errors import BodyInvalid, ChecksumMismatch, FrameTooLarge, NotABatch, VersionUnknown
+from kvtrail_schema.identity import LARGEST_ID
+from kvtrail_schema.reasons import DropReason
+
+VERSION: Final = 1
+MAGIC: Final = b"KVTR"
+CONTENT_TYPE: Final = "application/vnd.kvtrail.batch"
+_PREFIX: Final = struct.Struct("<4sHII")
+_LARGEST_RANK: Final = 2**16 - 2
+
+
+class StreamState(IntEnum):
+    """What the shipper knows of the process whose events it ships."""
+
+    RUNNING = 0
+    STOPPED = 1
+    KILLED = 2
+
+
+class DropRange(msgspec.Struct, frozen=True):
+    """Events that were given a seq and then dropped. May be declared more than once: ranges merge."""
+
+    stage: Stage
+    reason: DropReason
+    first_seq: int
+    last_seq: int
+    count: int
+
+
+class BatchHeader(msgspec.Struct, frozen=True):
+    """What is constant over a batch. `count` 0 is a heartbeat: it carries `produced`, drops and clocks alone.
+
+    `produced` is the highest seq handed out as far as the sender knows; `body_bytes` the size before compression.
+    """
+
+    version: int
+    engine: str
+    epoch: int
+    rank: int
+    first_seq: int
+    last_seq: int
+    count: int
+    produced: int
+    clocks: Clocks
+    state: StreamState = StreamState.RUNNING
+    drops: tuple[DropRange, ...] = ()
+    body_bytes: int = 0
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Bounds on what a reader allocates for one frame, whatever the frame says of itself."""
+
+    header_bytes: int = 1 << 20
+    frame_bytes: int = 16 << 20
+    body_bytes: int = 128 << 20
+    rows: int = 1 << 20
+    engine_bytes: int = 256
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+def join_frame(head: bytes, packed: bytes) -> bytes:
+    """A frame of an encoded header and a compressed body."""
+    checksum = zlib.crc32(packed, zlib.crc32(head))
+    return b"".join((_PREFIX.pack(MAGIC, VERSION, len(head), checksum), head, packed))
+
+
+def peek_header(frame: bytes | memoryview, *, limits: Limits = DEFAULT_LIMITS) -> BatchHeader:
+    """The header of a frame, its checksum verified, its body untouched.
+
+    Raises:
+        CodecError: the frame cannot be read; the subclass says in which way.
+    """
+    head, _ = split_frame(memoryview(frame), limits)
+    return head
+
+
+def split_frame(frame: memoryview, limits: Limits) -> tuple[BatchHeader, memoryview]:
+    """Header and compressed body of a frame whose checksum holds and whose sizes are within their bounds.
+
+    Raises:
+        CodecError: the frame cannot be read; the subclass says in which way.
+    """
+    if frame.nbytes > limits.frame_bytes:
+        message = f"frame of {frame.nbytes} bytes is over the limit of {limits.frame_bytes}: send smaller batches"
+        raise FrameTooLarge(message)
+    if frame.nbytes < _PREFIX.size or bytes(frame[:4]) != MAGIC:
+        message = f"frame of {frame.nbytes} bytes does not begin like a kvtrail batch: is another program sending here?"
+        raise NotABatch(message)
+    _, version, header_bytes, checksum = _PREFIX.unpack_from(frame)
+    if version != VERSION:
+        message = f"frame has version {version}, this reader knows {VERSION}: upgrade the collector"
+        raise VersionUnknown(message)
+    if header_bytes > min(limits.header_bytes, frame.nbytes - _PREFIX.size):
+        message = f"header says {header_bytes} bytes, the frame has {frame.nbytes}: it is cut or forged"
+        raise FrameTooLarge(message)
+    if zlib.crc32(frame[_PREFIX.size :]) != checksum:
+        message = "checksum of the frame does not match its bytes: they changed on the way"
+        raise ChecksumMismatch(message)
+    end = _PREFIX.size + header_bytes
+    return _header(frame[_PREFIX.size : end], limits), frame[end:]
+
+
+def _header(raw: memoryview, limits: Limits) -> BatchHeader:
+    """The header, decoded and checked against its bounds and itself."""
+    try:
+        header = msgspec.json.decode(raw, type=BatchHeader)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        message = f"header of the frame is not one: {error}"
+        raise BodyInvalid(message) from error
+    if header.body_bytes > limits.body_bytes or header.count > limits.rows:
+        message = f"{header.count} rows in {header.body_bytes} bytes are over the limit of {limits.rows} in {limits.body_bytes}"
+        raise FrameTooLarge(message)
+    if len(header.engine.encode()) > limits.engine_bytes:
+        message = f"engine name of {len(header.engine.encode())} bytes is over the limit of {limits.engine_bytes}"
+        raise FrameTooLarge(message)
+    problem = _contradiction(header)
+    if problem:
+        message = f"header of the frame contradicts itself: {problem}"
+        raise BodyInvalid(message)
+    return header
+
+
+def _contradiction(header: BatchHeader) -> str:
+    """What in a header cannot be, or an empty text."""
+    if any(not low <= number <= high for number, low, high in _numbers_of(header)):
+        return "a number that does not fit its field"
+    if header.version != VERSION or not header.engine:
+        return f"version {header.version} of engine {header.engine!r} inside a frame of version {VERSION}"
+    if header.count and not 1 <= header.first_seq <= header.last_seq:
+        return f"seqs run from {header.first_seq} to {header.last_seq}"
+    if header.count > header.last_seq - header.first_seq + 1:
+        return f"{header.count} rows do not fit into seqs {header.first_seq} to {header.last_seq}"
+    if any(not 1 <= drop.first_seq <= drop.last_seq for drop in header.drops):
+        return "a drop range that ends before it begins"
+    return ""
+
+
+def _numbers_of(header: BatchHeader) -> Iterator[tuple[int, int, int]]:
+    """Every number in a header, with the smallest and the largest that its field may hold."""
+    drops = [number for drop in header.drops for number in (drop.first_seq, drop.last_seq, drop.count)]
+    unsigned = (header.epoch, header.first_seq, header.last_seq, header.produced, header.count, header.body_bytes, *drops)
+    yield from ((number, 0, LARGEST_ID) for number in unsigned)
+    yield (header.rank, 0, _LARGEST_RANK)
+    signed = (header.clocks.monotonic_ns, header.clocks.wall_ns, header.clocks.error_ns)
+    yield from ((number, -(2**63), 2**63 - 1) for number in signed)
