@@ -23,6 +23,7 @@ def require(guard: Guard, scope: Scope) -> Callable[[Request], Awaitable[None]]:
     """A dependency that lets a call through only with the token of a scope. Does not block."""
 
     async def check(request: Request) -> None:
+        """Let a call through, or raise."""
         access = guard.access(scope, request.headers.get("authorization"))
         if access is not Access.GRANTED:
             do = f"send `Authorization: Bearer …` with the token for {scope.value}"
