@@ -132,22 +132,28 @@ def merged(spans: Iterable[Interval]) -> list[Interval]:
 
 
 def _streams_of_table(table: pa.Table) -> tuple[tuple[Stream, ...], IntArray]:
-    """The streams of a table, and for each row the index of its stream."""
+    """The streams of a table, sorted, and for each row the index of its stream. By hashing: a sort of rows would cost most."""
     if not table.num_rows:
         return (), np.zeros(0, dtype=np.int64)
-    names, codes = _engines(table)
-    keys = np.stack([codes, _ids(table, "epoch"), _ids(table, "rank")], axis=1)
-    unique, inverse = np.unique(keys, axis=0, return_inverse=True)
-    streams = tuple(Stream(names[int(code)], Epoch(int(epoch)), Rank(int(rank))) for code, epoch, rank in unique)
-    return streams, inverse.reshape(-1).astype(np.int64)
+    columns = (table["engine"].cast(pa.string()), table["epoch"], table["rank"])
+    (engines, engine), (epochs, epoch), (ranks, rank) = (_hashed(column) for column in columns)
+    mixed = (engine * len(epochs) + epoch) * len(ranks) + rank
+    found, codes = _hashed(pa.chunked_array([pa.array(mixed)]))
+    streams = []
+    for code in found:
+        rest, rank_code = divmod(int(str(code)), len(ranks))
+        name, epoch_code = divmod(rest, len(epochs))
+        streams.append(Stream(str(engines[name]), Epoch(int(str(epochs[epoch_code]))), Rank(int(str(ranks[rank_code])))))
+    order = sorted(range(len(streams)), key=lambda place: streams[place])
+    place_of = np.argsort(np.array(order, dtype=np.int64))
+    return tuple(streams[place] for place in order), place_of[codes]
 
 
-def _engines(table: pa.Table) -> tuple[list[str], IdArray]:
-    """The names of engines, and for each row the index of its name."""
-    column = table.column("engine").cast(pa.string()).combine_chunks()
-    counts = pc.unique(column)
-    codes = pc.index_in(column, counts).to_numpy(zero_copy_only=False)
-    return [str(name) for name in counts.to_pylist()], codes.astype(np.uint64)
+def _hashed(column: "pa.ChunkedArray[Any]") -> tuple[list[object], IntArray]:
+    """The distinct values of a column, and for each row the index of its value."""
+    flat = column.combine_chunks()
+    values = pc.unique(flat)
+    return values.to_pylist(), pc.index_in(flat, values).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _ids(table: pa.Table, name: str) -> IdArray:
