@@ -4,6 +4,7 @@
 AgentError
 ├── SettingsInvalid        the operator asked for something impossible; raised at start, before any event
 ├── RingError              the ring's file cannot be made, opened or understood
+├── ShipperNotStarted      the shipper's process cannot be started
 └── TransportError         heard by the shipper alone; never reaches the engine
     ├── TransportUnavailable   nobody there, or busy: send the same frame again later
     └── BatchRejected          this frame will never be taken: count it as dropped and go on
@@ -21,6 +22,10 @@ class SettingsInvalid(AgentError):
 
 class RingError(AgentError):
     """The file of a ring cannot be made, opened or understood."""
+
+
+class ShipperNotStarted(AgentError):
+    """The system refused the shipper's process; heard at start alone, later it is tried again."""
 
 
 class TransportError(AgentError):

@@ -1,7 +1,7 @@
 """The recorder: what an engine holds. Its emit methods are those of `Emitter`; this file starts and ends it.
 
 ```python
-recorder = Recorder.start(AgentSettings(engine="chat-1", transport="http://127.0.0.1:7070"))
+recorder = Recorder.start(AgentSettings(engine="chat-1", transport="http://127.0.0.1:4750"))
 recorder.request_arrived(req, tokens=812)
 ...
 recorder.close()
@@ -27,8 +27,9 @@ from kvtrail_agent import ring_layout as layout
 from kvtrail_agent.emit_methods import EmitMethods
 from kvtrail_agent.errors import AgentError, RingError
 from kvtrail_agent.ring_file import RING_SUFFIX, RingFile, create_ring
-from kvtrail_agent.settings import AgentSettings
+from kvtrail_agent.settings import AgentSettings, check_settings
 from kvtrail_agent.shipping import NoShipping, ProcessShipping, ShipperMode, Shipping, ThreadShipping, ship_left_behind
+from kvtrail_agent.transports.base import check_address
 from kvtrail_agent.version import VERSION
 
 LOG: Final = logging.getLogger("kvtrail")
@@ -63,6 +64,8 @@ class Recorder(EmitMethods):
         self._mode = mode
         self._run_in_thread = run_in_thread
         self._stop = threading.Event()
+        self._closing = False  # guarded by _lock
+        self._left_behind: list[ProcessShipping] = []  # touched at start, then by the heartbeat alone
         super().__init__(self._new_ring(), clock)
 
     @classmethod
@@ -78,13 +81,21 @@ class Recorder(EmitMethods):
         """Make the ring, start shipper and heartbeat, and record `agent_started`. Takes some 10 ms, once.
 
         Raises:
-            AgentError: the ring cannot be made or a setting is impossible. The engine can go on without a recorder.
+            AgentError: the ring cannot be made, the shipper not be started, or a setting is impossible. The engine can go
+                on without a recorder.
         """
+        check_settings(settings)
+        check_address(settings.transport, settings.token_file)
         _private_directory(settings.ring_dir)
         recorder = cls(settings, clock=clock or SystemClock(), epochs=epochs, mode=mode, run_in_thread=run_in_thread)
-        if mode is ShipperMode.PROCESS:
-            ship_left_behind(settings.ring_dir, settings)
-        recorder._begin()
+        try:
+            if mode is ShipperMode.PROCESS:
+                recorder._left_behind = ship_left_behind(settings.ring_dir, settings)
+            recorder._begin()
+        except AgentError:
+            recorder._ring.close()
+            recorder._ring.path.unlink()
+            raise
         atexit.register(recorder.close)
         reopen = weakref.WeakMethod(recorder._reopen_in_child)
         os.register_at_fork(after_in_child=lambda: (method := reopen()) and method())
@@ -114,18 +125,28 @@ class Recorder(EmitMethods):
     def close(self, timeout_s: float | None = None) -> bool:
         """Record `agent_stopped`, take no more events, and wait a bounded time for delivery. Says whether all is delivered.
 
-        What is not delivered by then stays with the shipper and in the ring's file, for the next start to deliver.
+        What is not delivered by then stays with the shipper and in the ring's file, for the next start to deliver. May be
+        called again, to wait again.
         """
-        if self._closed:
-            return True
+        with self._lock:
+            is_first, self._closing = not self._closing, True
+        if is_first:
+            self._end()
+            self._revive()  # one that died since the last beat must not leave the rest behind
+        return self._shipping.wait(self._settings.close_timeout_ms / 1000 if timeout_s is None else timeout_s)
+
+    def _end(self) -> None:
+        """Record the stop and let go of the ring."""
         self._stop.set()
         self._heartbeat.join()
         self.agent_stopped(AgentReason.RECORDER, self.produced + 1)
-        self._closed = True
-        self._ring.set_word(layout.STOPPED_SEQ, self.produced + 1)
+        # An emit method looks at `_closed` and draws its seq without letting go of the interpreter in between, those with
+        # a text under this lock; so no seq is drawn after the last one was stated.
+        with self._lock:
+            self._closed = True
+            self._ring.set_word(layout.STOPPED_SEQ, self.produced + 1)
         self._ring.close()
         atexit.unregister(self.close)
-        return self._shipping.wait(self._settings.close_timeout_ms / 1000 if timeout_s is None else timeout_s)
 
     def _new_ring(self) -> RingFile:
         """A ring under a new epoch, in a file named after it."""
@@ -150,19 +171,20 @@ class Recorder(EmitMethods):
 
     def _beat(self) -> None:
         """Each second: say that this process is alive, see that the shipper is, and look for a step of the wall clock."""
-        clocks = read_clocks(self._clock)
-        offset_ns = clocks.wall_ns - clocks.monotonic_ns
+        known = read_clocks(self._clock)
         while not self._stop.wait(self._settings.heartbeat_interval_ms / 1000):
             self.agent_heartbeat(AgentReason.RECORDER, self.produced + 1)
             clocks = read_clocks(self._clock)
-            moved_ns = clocks.wall_ns - clocks.monotonic_ns - offset_ns
-            if abs(moved_ns) >= _SMALLEST_STEP_NS:
+            moved_ns = (clocks.wall_ns - clocks.monotonic_ns) - (known.wall_ns - known.monotonic_ns)
+            # A reading that was interrupted is wrong by up to its own error: that is no step.
+            if abs(moved_ns) >= _SMALLEST_STEP_NS + clocks.error_ns + known.error_ns:
                 self.clock_stepped(float(moved_ns))
-                offset_ns += moved_ns
+                known = clocks
             self._revive()
 
     def _revive(self) -> None:
         """Restart a dead shipper; that it cannot be started is logged, and tried again at the next beat."""
+        self._left_behind = [shipping for shipping in self._left_behind if not shipping.has_ended]
         try:
             self._shipping.revive()
         except OSError as error:
@@ -170,17 +192,19 @@ class Recorder(EmitMethods):
 
     def _reopen_in_child(self) -> None:
         """Runs in a forked child: a new epoch, a ring of its own. Failing to make one ends the recording, not the child."""
-        if self._closed:
+        if self._closing:
             return
         previous = self._ring.stream.epoch
         self._ring.close()
         self._lock = threading.RLock()
         self._stop = threading.Event()
+        self._left_behind = []
         try:
             self._attach(self._new_ring())
             self._begin()
-        except (AgentError, OSError) as error:
-            self._closed = True
+        except (AgentError, OSError, RuntimeError) as error:
+            self._closing = self._closed = True
+            self._shipping = NoShipping()
             LOG.warning("kvtrail: no recording in the forked child of epoch %016x: %s", previous, error)
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from kvtrail_agent.errors import SettingsInvalid
+
 
 def default_ring_dir() -> Path:
     """Shared memory where the system has it: the ring then costs no disk writes. One directory a user."""
@@ -29,6 +31,21 @@ def encode_config(config: ShipperConfig) -> bytes:
 def decode_config(raw: bytes) -> ShipperConfig:
     """The configuration in a file."""
     return msgspec.json.decode(raw, type=ShipperConfig, dec_hook=lambda kind, value: kind(value))
+
+
+def check_settings(settings: "AgentSettings") -> None:
+    """See that each setting is within its bounds, before anything is made.
+
+    Raises:
+        SettingsInvalid: one is not; the message names it.
+    """
+    try:
+        msgspec.json.decode(
+            msgspec.json.encode(settings, enc_hook=str), type=AgentSettings, dec_hook=lambda kind, value: kind(value)
+        )
+    except msgspec.MsgspecError as error:
+        message = f"settings of the agent: {error}"
+        raise SettingsInvalid(message) from error
 
 
 class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):

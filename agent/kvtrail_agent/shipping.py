@@ -1,5 +1,6 @@
 """How a recorder's events are shipped: by a process of its own, by a thread (tests, small rates), or not at all."""
 
+import logging
 import subprocess
 import sys
 import threading
@@ -8,9 +9,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol
 
+from kvtrail_agent.errors import RingError, ShipperNotStarted
 from kvtrail_agent.ring_file import RING_SUFFIX, open_ring
 from kvtrail_agent.settings import AgentSettings, ShipperConfig, encode_config
 
+LOG: Final = logging.getLogger("kvtrail")
 SHIPPER_MODULE: Final = "kvtrail_agent.shipper"
 
 
@@ -46,13 +49,26 @@ class NoShipping:
 
 
 class ProcessShipping:
-    """A shipper in a process of its own, which ends by itself when the ring is delivered and its writer gone."""
+    """A shipper in a process of its own, which ends by itself when the ring is delivered and its writer gone.
+
+    Raises:
+        ShipperNotStarted: the system refuses the process or the file that configures it.
+    """
 
     def __init__(self, ring: Path, settings: AgentSettings) -> None:
         self._config = ring.with_suffix(".json")
-        self._config.touch(mode=0o600)
-        self._config.write_bytes(encode_config(ShipperConfig(ring, settings)))
-        self._process = self._start()
+        try:
+            self._config.touch(mode=0o600)
+            self._config.write_bytes(encode_config(ShipperConfig(ring, settings)))
+            self._process = self._start()
+        except OSError as error:
+            message = f"cannot start the shipper of {ring} by {sys.executable}: {error.strerror}"
+            raise ShipperNotStarted(message) from error
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is over; asking takes it off the system's list."""
+        return self._process.poll() is not None
 
     @property
     def pid(self) -> int:
@@ -68,7 +84,7 @@ class ProcessShipping:
 
     def revive(self) -> None:
         """Start the process again if it ended while the engine lives."""
-        if self._process.poll() is not None:
+        if self.has_ended:
             self._process = self._start()
 
     def wait(self, timeout_s: float) -> bool:
@@ -99,16 +115,22 @@ class ThreadShipping:
         return self._done
 
 
-def ship_left_behind(ring_dir: Path, settings: AgentSettings) -> list[Path]:
-    """Start a shipper for every ring whose writer and shipper are both gone. Runs once, at the start of a recorder.
+def ship_left_behind(ring_dir: Path, settings: AgentSettings) -> list[ProcessShipping]:
+    """Start a shipper for every ring whose writer is gone. Runs once, at the start of a recorder.
 
     A shipper that finds another one at work on its ring ends at once, so starting one too many does no harm.
     """
-    found = []
-    for path in sorted(ring_dir.glob(f"*{RING_SUFFIX}")):
+    return [ProcessShipping(path, settings) for path in sorted(ring_dir.glob(f"*{RING_SUFFIX}")) if _is_left_behind(path)]
+
+
+def _is_left_behind(path: Path) -> bool:
+    """Whether a ring has lost its writer. One that is being made, is gone again, or is foreign, is none of our business."""
+    try:
         ring = open_ring(path)
-        if ring.writer_is_dead():
-            ProcessShipping(path, settings)
-            found.append(path)
+    except RingError as error:
+        LOG.warning("kvtrail: %s; it is left alone", error)
+        return False
+    try:
+        return ring.writer_is_dead()
+    finally:
         ring.close()
-    return found

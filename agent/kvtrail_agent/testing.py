@@ -84,7 +84,9 @@ def recorder_for_tests(
     used_clock = clock or SystemClock()
 
     def run(ring: Path) -> bool:
-        done = Shipper(open_ring(ring), transport, settings, clock=used_clock).run()
+        opened = open_ring(ring)
+        done = Shipper(opened, transport, settings, clock=used_clock).run()
+        opened.close()
         if done:
             remove_ring(ring)
         return done
