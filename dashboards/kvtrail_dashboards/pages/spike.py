@@ -1,6 +1,7 @@
 """Why was it slow? P99 over time, the spike's verdict and excess, the slowest requests, and one of them in full."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from kvtrail_dashboards.answers import Loss
 from kvtrail_dashboards.compute.notices import nothing_yet, notices
@@ -11,37 +12,36 @@ from kvtrail_dashboards.sections.excess import excess_section
 from kvtrail_dashboards.sections.latency import latency_section
 from kvtrail_dashboards.sections.notice import show_error, show_notice
 from kvtrail_dashboards.sections.request import request_section
-from kvtrail_dashboards.sections.top import title_section
+from kvtrail_dashboards.sections.top import labels_section, title_section
 from kvtrail_dashboards.sections.verdict import verdict_section
 from kvtrail_dashboards.sections.worst import worst_section
 
 
 def page() -> None:
     """Run the page once. On the session's thread; blocks while the collector answers; an error becomes its text."""
-    view = view_of(st.query_params)
+    labels = title_section()
     try:
-        _page(view)
+        _page(view_of(st.query_params), labels)
     except DashboardError as error:
-        title_section(view, None)
         show_error(error)
 
 
-def _page(view: View) -> None:
+def _page(view: View, labels: DeltaGenerator) -> None:
     """Stop early, in words, where there is nothing to explain."""
     loss = fetch_loss()
     engines = engines_of(loss)
     series = fetch_series(view.engine or engines[0]) if engines else None
     empty = nothing_yet(loss, series)
     if empty is not None or series is None:
-        title_section(view, None)
         show_notice(empty)
         return
-    _explain(view, loss, fetch_explanation(view, engines, series))
+    explanation = fetch_explanation(view, engines, series)
+    labels_section(labels, view, explanation)
+    _explain(view, loss, explanation)
 
 
 def _explain(view: View, loss: Loss, explanation: Explanation) -> None:
     """The sections, in the order in which somebody in a hurry needs them."""
-    title_section(view, explanation)
     for notice in notices(loss, explanation.engine, explanation.attribution):
         show_notice(notice)
     verdict_section(explanation)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from kvtrail_dashboards.fetch import Explanation, forget
 from kvtrail_dashboards.link import View
@@ -12,24 +13,23 @@ from kvtrail_dashboards.sections.text import plain
 _ENGINE_KEY = "engine-choice"
 
 
-def title_section(view: View, explanation: Explanation | None) -> None:
-    """Title, labels and choices. Without an explanation, just the title and the button."""
+def title_section() -> DeltaGenerator:
+    """Title and button, drawn before anything is asked; gives the place for the labels, which are known later."""
     title, labels, refresh = st.columns([5, 3, 1], vertical_alignment="center")
     title.title("Why was it slow?", anchor=False)
     refresh.button("Refresh", on_click=forget, width="stretch")
-    if explanation is not None:
-        with labels:
-            _labels(view, explanation)
+    return labels
 
 
-def _labels(view: View, explanation: Explanation) -> None:
+def labels_section(place: DeltaGenerator, view: View, explanation: Explanation) -> None:
     """Which engine this is about, and on what it ran."""
-    if len(explanation.engines) > 1:
-        _engine_choice(view, explanation)
     told = [] if len(explanation.engines) > 1 else [f"engine **{plain(explanation.engine)}**"]
     if explanation.device is not None:
         told.append(f":gray-badge[{plain(explanation.device)}]")
-    st.markdown(" ".join(told))
+    with place:
+        if len(explanation.engines) > 1:
+            _engine_choice(view, explanation)
+        st.markdown(" ".join(told))
 
 
 def _engine_choice(view: View, explanation: Explanation) -> None:
