@@ -1,5 +1,7 @@
 """The engine's thread: everything that decides and everything that tells runs here, one thing after the other."""
 
+from collections import deque
+
 from kvtrail_schema.reasons import ErrorReason
 
 from kvtrail_engine.context import Context
@@ -39,6 +41,7 @@ class Core:
         self._transfers = transfers
         self._sampler = sampler
         self._is_closing = False
+        self._unhandled: deque[Message] = deque()
         self.failure: EngineFailedError | None = None
 
     def run(self) -> None:
@@ -62,14 +65,15 @@ class Core:
         self.failure = EngineFailedError(f"the engine's thread ended by a defect: {exc!r}")
         self.failure.__cause__ = exc
         self._lifecycle.fail_all(self.failure)
-        for message in self._inbox.drain():
+        for message in (*self._unhandled, *self._inbox.drain()):
             if isinstance(message, Submitted):
                 message.handle.future.set_exception(self.failure)
 
     def _turn(self) -> None:
         """Once round the loop."""
-        for message in self._inbox.drain():
-            self._handle(message)
+        self._unhandled.extend(self._inbox.drain())
+        while self._unhandled:
+            self._handle(self._unhandled.popleft())
         if self._stepping.is_done():
             self._stepping.finish()
             self._lifecycle.sweep_cancelled()

@@ -23,7 +23,8 @@ def demo_settings(seed: int, data_dir: Path) -> EngineSettings:
     return EngineSettings(
         data_dir=data_dir,
         seed=seed,
-        gpu=TierSettings(slots=320),
+        gpu=TierSettings(slots=1024),
+        gpu_low_slots=832,
         host=TierSettings(
             slots=512,
             workers=2,
@@ -57,7 +58,7 @@ def demo_requests(seed: int, duration_s: float = DURATION_S, rate_per_s: float =
             turn_tokens=(16, 64),
             max_turns=10,
             new_share=0.08,
-            think_s=(0.5, 2.0, 5.0),
+            think_s=(0.5, 2.5, 6.0),
         )
     )
 

@@ -173,6 +173,7 @@ class Lifecycle:
         """Give up what a sequence holds and answer its sender."""
         self._scheduler.leave(sequence)
         self._release(sequence, now_ns)
+        self.residency.keep_gpu_room()
         sequence.phase = Phase.ENDED
         del self._sequences[sequence.handle.req]
         self._count(sequence, outcome)

@@ -49,6 +49,12 @@ class Residency:
             t_ns=now_ns,
         )
 
+    def keep_gpu_room(self) -> None:
+        """Evict idle gpu copies until as many slots are free as the settings want, or none is left."""
+        gpu, wanted = self._context.gpu, self._context.settings.gpu_low_slots
+        while gpu.free < wanted and (victim := gpu.victim()) is not None:
+            self.evict(victim, EvictReason.CAPACITY)
+
     def take_slot(self, tier: Tier, cause: EventId | None = None) -> Slot | None:
         """A slot of a tier, evicting the least recently used copy if need be; None where everything is in use."""
         pool = self._context.pools[tier]

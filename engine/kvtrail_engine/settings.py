@@ -112,6 +112,8 @@ class EngineSettings:
     """So many of the last ops (and steps) make an estimate's P50: long, so that one burst does not turn the policy."""
     op_blocks: int = 16
     """The most blocks in one op."""
+    gpu_low_slots: int = 0
+    """So many gpu slots are kept free of idle copies, as room for prompts to come."""
     host_low_slots: int = 64
     """With fewer free host slots than this, the least recently used host blocks are demoted to nvme."""
     guest_slots: int = 0
@@ -144,6 +146,7 @@ class EngineSettings:
                 min(t.slots, t.workers, t.queue_ops) < 1 for t in tiers
             ),
             "host_low_slots must be below host.slots": self.host_low_slots >= self.host.slots,
+            "gpu_low_slots must be below gpu.slots": self.gpu_low_slots >= self.gpu.slots,
             "op_blocks must be positive": self.op_blocks < 1,
         }
 

@@ -14,7 +14,7 @@ class LongPrefill:
     name = "long-prefill"
     tier = None
 
-    def __init__(self, seed: int = 0, prompt_tokens: int = 5120, every_s: float = 2.5) -> None:
+    def __init__(self, seed: int = 0, prompt_tokens: int = 4096, every_s: float = 2.5) -> None:
         self._random = np.random.default_rng((seed, 1))
         self._prompt_tokens = prompt_tokens
         self._every_s = every_s
