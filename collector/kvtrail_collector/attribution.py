@@ -10,14 +10,14 @@ from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import Stream
 from kvtrail_schema.kinds import Kind
 
-from kvtrail_collector.attribution_shapes import Attribution, Delta, Window
+from kvtrail_collector.attribution_shapes import Attribution, Delta, Verdict, Window
 from kvtrail_collector.attribution_tail import Excess, excess_of, mix_weights
 from kvtrail_collector.blame_accounts import Blame
 from kvtrail_collector.bootstrap import Resamples, resample
 from kvtrail_collector.facts_build import Recording, recording_of_table
 from kvtrail_collector.facts_rows import Interval, merged
 from kvtrail_collector.population import Population, population_of
-from kvtrail_collector.verdicts import MIN_CONFIDENCE, population_verdicts
+from kvtrail_collector.verdicts import MIN_CONFIDENCE, explained_columns, population_verdicts
 from kvtrail_collector.verdicts_case import Case
 from kvtrail_collector.window import MIN_LIFT_NS, MIN_LIFT_SHARE, Choice, choose, search_window
 
@@ -111,7 +111,7 @@ class _Explainer:
         )
         chance = _chance(case)
         verdicts = () if chance else population_verdicts(case)
-        why_not = chance or (None if verdicts else _why_not(case))
+        why_not = chance or _unsure(case, verdicts)
         waits = [op for tier in Tier for op in case.tail_ops(tier)]
         return msgspec.structs.replace(
             self._answer(excess, why_not),
@@ -164,17 +164,19 @@ def _chance(case: Case) -> str | None:
     return None if low > 0 else "not identifiable: the excess may be chance; more requests or a longer reference would help"
 
 
-def _why_not(case: Case) -> str | None:
-    """Why the first cause is not identified; None where it is: it leads in 95 % of resamples."""
+def _unsure(case: Case, verdicts: tuple[Verdict, ...]) -> str | None:
+    """Why the first cause is not identified; None where it is: it leads in 95 % of resamples.
+
+    What one verdict explains counts together: a slow device and the queue before it are one cause.
+    """
     columns = list(range(len(case.causes)))
     first = max(columns, key=lambda column: case.excess.causes_ns[column])
-    agreed = case.resamples.first_share([first], columns)
-    if agreed < MIN_CONFIDENCE:
-        return (
-            f"not identifiable: {case.causes[first].component.value} leads in only {agreed:.0%} of resamples; "
-            "more requests or a longer reference would help"
-        )
-    return None
+    groups = [[first], *(explained_columns(case, verdict) for verdict in verdicts)]
+    agreed = max(case.resamples.lead_share(group) for group in groups)
+    if agreed >= MIN_CONFIDENCE:
+        return None
+    name = case.causes[first].component.value
+    return f"not identifiable: {name} leads in only {agreed:.0%} of resamples; more requests or a longer reference would help"
 
 
 def _too_few(requests: int) -> str:

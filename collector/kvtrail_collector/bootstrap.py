@@ -42,6 +42,12 @@ class Resamples:
         first = np.asarray(among)[np.argmax(self.causes_ns[:, among], axis=1)]
         return float(np.isin(first, columns).mean())
 
+    def lead_share(self, columns: list[int]) -> float:
+        """The share of resamples in which these causes together are larger than each other cause."""
+        own = np.maximum(self.causes_ns[:, columns], 0.0).sum(axis=1)
+        others = np.delete(self.causes_ns, columns, axis=1)
+        return float((own > others.max(axis=1)).mean()) if others.shape[1] else 1.0
+
 
 def resample(
     window: Population, reference: Population, p: float, weights: FloatArray, *, seed: int, resamples: int = RESAMPLES

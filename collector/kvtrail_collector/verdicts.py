@@ -43,6 +43,12 @@ def columns_of(case: Case, finding: Finding) -> list[int]:
     return [column for column, cause in enumerate(case.causes) if cause in finding.explains]
 
 
+def explained_columns(case: Case, verdict: Verdict) -> list[int]:
+    """The columns of the causes that a verdict explains: the components of its detector, in its tier."""
+    components = {component for detector in DETECTORS if detector.code == verdict.code for component in detector.components}
+    return [column for column, cause in enumerate(case.causes) if cause.tier == verdict.tier and cause.component in components]
+
+
 def _verdict(case: Case, detector: Detector, tier: Tier | None, finding: Finding, among: list[int]) -> Verdict | None:
     """A finding as a verdict, if it is large and sure enough."""
     columns = columns_of(case, finding)
