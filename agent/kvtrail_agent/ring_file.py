@@ -99,7 +99,7 @@ def _reserve(path: Path, descriptor: int, size: int) -> mmap.mmap:
     try:
         os.posix_fallocate(descriptor, 0, size)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        return _map(path)
+        return _map(path, mmap.MAP_POPULATE)
     except OSError:
         os.close(descriptor)
         path.unlink()
@@ -113,7 +113,7 @@ def open_ring(path: Path) -> RingFile:
         RingError: there is no such file, or it is no ring of this layout.
     """
     try:
-        memory = _map(path)
+        memory = _map(path, 0)
         stream, slot_count, text_bytes = _identity(path, memory)
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
@@ -142,11 +142,14 @@ def _words(memory: mmap.mmap) -> memoryview:
     return memoryview(memory)[: layout.SLOTS_OFFSET].cast("Q")
 
 
-def _map(path: Path) -> mmap.mmap:
-    """Map the whole file through a descriptor that is closed again."""
+def _map(path: Path, flags: int) -> mmap.mmap:
+    """Map the whole file through a descriptor that is closed again.
+
+    The writer maps every page at once, so that the engine's thread never waits for the system to do so at its first touch.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
-        return mmap.mmap(descriptor, 0)
+        return mmap.mmap(descriptor, 0, flags=mmap.MAP_SHARED | flags)
     finally:
         os.close(descriptor)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from kvtrail_schema.batch import BatchHeader
+from kvtrail_schema.header import BatchHeader
 
 from kvtrail_agent.errors import SettingsInvalid
 from kvtrail_agent.transports.token import read_token

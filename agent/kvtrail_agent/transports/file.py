@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from kvtrail_schema.batch import DEFAULT_LIMITS, BatchHeader
 from kvtrail_schema.errors import FrameTooLarge
+from kvtrail_schema.header import DEFAULT_LIMITS, BatchHeader
 
 from kvtrail_agent.errors import SettingsInvalid, TransportUnavailable
 

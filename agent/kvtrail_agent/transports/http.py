@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 import httpx
-from kvtrail_schema.batch import CONTENT_TYPE, BatchHeader
+from kvtrail_schema.header import CONTENT_TYPE, BatchHeader
 
 from kvtrail_agent.errors import BatchRejected, SettingsInvalid, TransportUnavailable
 from kvtrail_agent.transports.token import read_token
