@@ -13,14 +13,20 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 if not __package__:
     sys.path.insert(0, str(ROOT))  # run as a file, only this folder is on the path
 
-from tools.reference_events import events_page  # noqa: E402 - the path is set just above
+from tools.reference_commands import commands_page  # noqa: E402 - the path is set just above
+from tools.reference_events import events_page  # noqa: E402 - as above
 from tools.reference_schema import event_schema  # noqa: E402 - as above
+from tools.reference_tables import metrics_page, settings_page, verdicts_page  # noqa: E402 - as above
 
 FOLDER: Final = "docs/reference"
 
 PAGES: Final[dict[str, Callable[[], str]]] = {
     f"{FOLDER}/events.md": events_page,
     f"{FOLDER}/event.schema.json": event_schema,
+    f"{FOLDER}/commands.md": commands_page,
+    f"{FOLDER}/metrics.md": metrics_page,
+    f"{FOLDER}/settings.md": settings_page,
+    f"{FOLDER}/verdicts.md": verdicts_page,
 }
 """Every generated page, by its path from the root of the repository, and what makes its text."""
 

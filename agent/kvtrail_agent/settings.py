@@ -55,14 +55,35 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     five seconds at 50,000 events a second. Batches leave when `flush_rows` are there or `flush_interval_ms` have passed.
     """
 
-    engine: Annotated[str, Meta(min_length=1, max_length=256)]
-    transport: str
-    rank: Annotated[int, Meta(ge=0, le=65534)] = 0
-    token_file: Path | None = None
-    ring_dir: Path = msgspec.field(default_factory=default_ring_dir)
-    slot_count: int = 1 << 18
-    text_bytes: int = 4 << 20
-    flush_rows: Annotated[int, Meta(ge=1, le=1 << 20)] = 8192
-    flush_interval_ms: Annotated[int, Meta(ge=1, le=60_000)] = 250
-    heartbeat_interval_ms: Annotated[int, Meta(ge=10, le=60_000)] = 1000
-    close_timeout_ms: Annotated[int, Meta(ge=0, le=600_000)] = 2000
+    engine: Annotated[str, Meta(min_length=1, max_length=256, description="the operator's name for this serving instance")]
+    transport: Annotated[str, Meta(description="http://host:port, https://host:port, or file:///directory")]
+    rank: Annotated[int, Meta(ge=0, le=65534, description="data- or tensor-parallel rank inside the engine")] = 0
+    token_file: Annotated[Path | None, Meta(description="file (0600) with the token for sending events")] = None
+    ring_dir: Annotated[Path, Meta(description="where rings lie, closed to others; shared memory by default")] = msgspec.field(
+        default_factory=default_ring_dir
+    )
+    slot_count: Annotated[int, Meta(description="records that the ring holds, a power of two; 128 bytes each")] = 1 << 18
+    text_bytes: Annotated[int, Meta(description="room for texts under way")] = 4 << 20
+    flush_rows: Annotated[int, Meta(ge=1, le=1 << 20, description="a batch of so many events leaves at once")] = 8192
+    flush_interval_ms: Annotated[int, Meta(ge=1, le=60_000, description="a batch that is not full leaves after this")] = 250
+    heartbeat_interval_ms: Annotated[
+        int, Meta(ge=10, le=60_000, description="how often recorder and shipper say that they live")
+    ] = 1000
+    close_timeout_ms: Annotated[int, Meta(ge=0, le=600_000, description="how long close() waits for delivery")] = 2000
+
+
+def setting_docs() -> list[tuple[str, str, str]]:
+    """The reference: name, default and meaning of each setting, in the order of the struct."""
+    return [(field.name, _default(field), _description(field.type)) for field in msgspec.structs.fields(AgentSettings)]
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    """A default as people read it."""
+    if field.name == "ring_dir":
+        return "shared memory, one directory a user"
+    return "" if field.required else str(field.default)
+
+
+def _description(kind: object) -> str:
+    """The help text of a setting's type."""
+    return next((part.description for part in getattr(kind, "__metadata__", ()) if part.description), "")
