@@ -25,7 +25,6 @@ class _Parameter(Protocol):
     param_type_name: str
     default: object
     envvar: str | Sequence[str] | None
-    type: object
 
 
 class _Command(Protocol):
@@ -61,7 +60,5 @@ def _row(parameter: _Parameter) -> str:
     names = ", ".join(f"`{text}`" for text in (*parameter.opts, *parameter.secondary_opts))
     shown = parameter.name.upper() if parameter.param_type_name == "argument" and parameter.name else names
     default = "" if parameter.default in {None, False} else f"`{parameter.default}`"
-    choices = getattr(parameter.type, "choices", ())
-    listed = f" One of {', '.join(f'`{choice}`' for choice in choices)}." if choices else ""
     variable = f" Variable `{parameter.envvar}`." if parameter.envvar else ""
-    return f"| {shown} | {default} | {getattr(parameter, 'help', None) or ''}{listed}{variable} |\n"
+    return f"| {shown} | {default} | {getattr(parameter, 'help', None) or ''}{variable} |\n"

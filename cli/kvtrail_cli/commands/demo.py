@@ -24,7 +24,7 @@ class Fault(StrEnum):
 
 
 def command(
-    fault: Annotated[Fault, typer.Option(help="What to break, at a random moment for a random while.")] = Fault.NVME_SLOW,
+    fault: Annotated[Fault, typer.Option(help="What to break: none, nvme-slow, nvme-queue or long-prefill.")] = Fault.NVME_SLOW,
     seed: Annotated[int | None, typer.Option(help="Seed of load and fault; absent: a random one, which is printed.")] = None,
     duration: Annotated[float, typer.Option(min=20, help="Seconds of load.")] = 95.0,
     trace: Annotated[
