@@ -1,0 +1,40 @@
+"""Two processes on one ring: what one of them changes, the other sees before or after, never in between."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from kvtrail_agent.errors import RingError
+from kvtrail_agent.ring_file import open_ring
+from kvtrail_agent.ring_reader import RingReader
+
+from tests.agent import storm_process
+from tests.agent.rings import dropped_in
+from tests.agent.waiting import wait_for
+
+
+def is_made(path: Path) -> bool:
+    """Whether a ring can be opened."""
+    try:
+        open_ring(path).close()
+    except RingError:
+        return False
+    return True
+
+
+def test_a_growing_drop_is_always_whole(private_dir: Path) -> None:
+    """While another process drops events as fast as it can, every look at its books shows a true and growing range."""
+    path = private_dir / "storm.ring"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, storm_process.__file__, str(path), "1"], env=environment) as storm:
+        wait_for(lambda: is_made(path), "the other process's ring")
+        reader = RingReader(open_ring(path))
+        seen = []
+        while storm.poll() is None:
+            seen += dropped_in(reader.read(10))
+    lasts = [last for _, _, _, last in seen]
+
+    assert len(seen) > 100
+    assert {("ENCODE", "ENCODE_ERROR", 1)} == {drop[:3] for drop in seen}
+    assert lasts == sorted(lasts)
