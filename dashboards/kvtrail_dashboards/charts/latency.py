@@ -4,14 +4,15 @@ import altair as alt
 import pandas as pd
 
 from kvtrail_dashboards.charts.palette import NEUTRAL, PERCENTILE, SPIKE, Chart
-from kvtrail_dashboards.compute.latency import LatencyView
+from kvtrail_dashboards.compute.latency import OF_DAYS_FROM_MS, LatencyView
 
 _NAMES = ["P99", "P95", "P50"]
 
 
 def latency_chart(view: LatencyView) -> Chart:
     """The chart. Draws only; at most 150 points a line."""
-    return alt.layer(_bands(view), _band_names(view), _lines(view)).properties(height=300)
+    marks = [_bands(view), _band_names(view)] if view.bands else []
+    return alt.layer(*marks, _lines(view)).properties(height=320)
 
 
 def _lines(view: LatencyView) -> alt.Chart:
@@ -28,7 +29,7 @@ def _lines(view: LatencyView) -> alt.Chart:
         alt.Chart(frame)
         .mark_line(color=PERCENTILE, point=alt.OverlayMarkDef(color=PERCENTILE, size=14))
         .encode(
-            x=alt.X("at:T", scale=alt.Scale(type="utc"), title="time of arrival, UTC", axis=alt.Axis(format="%H:%M:%S")),
+            x=alt.X("at:T", scale=alt.Scale(type="utc"), title="time of arrival, UTC", axis=_axis(view)),
             y=alt.Y("ms:Q", title="time to first token, ms", scale=alt.Scale(zero=True)),
             strokeDash=alt.StrokeDash("name:N", sort=_NAMES, legend=key),
             strokeWidth=alt.StrokeWidth("name:N", sort=_NAMES, scale=alt.Scale(range=[2.5, 1.5, 1.5]), legend=key),
@@ -43,6 +44,12 @@ def _lines(view: LatencyView) -> alt.Chart:
         )
     )
     return drawn
+
+
+def _axis(view: LatencyView) -> alt.Axis:
+    """Times of day; with the day where the stretch is longer than one."""
+    of_days = view.bucket_ms >= OF_DAYS_FROM_MS
+    return alt.Axis(format="%m-%d %H:%M" if of_days else "%H:%M:%S", labelOverlap="greedy", labelSeparation=16)
 
 
 def _bands(view: LatencyView) -> alt.Chart:

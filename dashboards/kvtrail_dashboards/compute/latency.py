@@ -10,6 +10,8 @@ from kvtrail_dashboards.compute.wall import WallTime, wall_time
 
 MAX_POINTS: Final = 150
 COARSE_BUCKET_MS: Final = 60_000
+OF_DAYS_FROM_MS: Final = 600_000
+"""From this bucket on, `MAX_POINTS` of them are more than a day."""
 _BUCKETS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400)
 _NS_PER_S: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000

@@ -9,6 +9,7 @@ from kvtrail_dashboards.answers import Attribution, Loss, Series
 from kvtrail_dashboards.compute.figures import percent
 
 _WHOLE: Final = 0.9995
+_NO_SPIKE: Final = "No spike"
 
 
 class Level(Enum):
@@ -50,7 +51,10 @@ def no_spike(attribution: Attribution) -> Notice | None:
     if attribution.window is not None:
         return None
     what = _sentence(attribution.why_not or "no spike: the slow requests are no slower than before")
-    return Notice(Level.GOOD, what, "Nothing to do. To look at a stretch of time anyway, choose it below the chart.")
+    level = Level.GOOD if what.startswith(_NO_SPIKE) else Level.NOTE
+    return Notice(
+        level, what, "To look closer anyway, choose a stretch of time below the chart, or one of the slowest requests."
+    )
 
 
 def not_identified(attribution: Attribution) -> Notice | None:

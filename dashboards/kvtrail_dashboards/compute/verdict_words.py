@@ -39,7 +39,7 @@ def words_of(verdict: Verdict) -> VerdictWords:
     headline, detail = _TOLD.get(verdict.code, (_any_headline, _no_detail))
     return VerdictWords(
         code=verdict.code,
-        where=" · ".join(word for word in (verdict.tier, verdict.tenant) if word),
+        where=" · ".join(word for word in (verdict.tier, verdict.tenant and f"tenant {verdict.tenant}") if word),
         headline=headline(verdict),
         detail=detail(verdict.evidence),
         action=_sentence(verdict.action),
@@ -110,12 +110,14 @@ def _sched_queue(_verdict: Verdict) -> str:
 
 def _sched_queue_detail(evidence: Mapping[str, Figure | None]) -> str:
     """Whom it served."""
+    long, share = evidence.get("long_prompt_tokens"), evidence.get("long_prompts_share")
+    told = []
+    if isinstance(long, float | int) and isinstance(share, float | int) and share > 0:
+        told.append(f"{percent(share)} of it went to prompts of more than {long:,.0f} tokens.")
     taker, tokens = evidence.get("taken_by"), evidence.get("taker_prompt_tokens")
-    if taker is None or not isinstance(tokens, float | int):
-        return ""
-    share = evidence.get("taker_share")
-    took = f" took {percent(share)} of it" if isinstance(share, float | int) else " took most of it"
-    return f"Request {taker}, a prompt of {tokens:,.0f} tokens,{took}."
+    if taker is not None and isinstance(tokens, float | int):
+        told.append(f"The largest taker is request {taker}, a prompt of {tokens:,.0f} tokens.")
+    return " ".join(told)
 
 
 def _any_headline(verdict: Verdict) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import streamlit as st
 
 from kvtrail_dashboards.charts.latency import latency_chart
-from kvtrail_dashboards.compute.latency import LatencyView, latency_view
+from kvtrail_dashboards.compute.latency import OF_DAYS_FROM_MS, LatencyView, latency_view
 from kvtrail_dashboards.compute.wall import WallTime, wall_time
 from kvtrail_dashboards.fetch import Explanation
 from kvtrail_dashboards.link import View
@@ -35,12 +35,12 @@ def _window_choice(view: View, explanation: Explanation, latency: LatencyView) -
     """Keep the window in the link, go back to the searched one, or take another."""
     wall = wall_time(explanation.series)
     found = explanation.attribution.window
-    keep, stretch, _ = st.columns([2, 2, 4])
+    row = st.container(horizontal=True)
     if view.window is not None:
-        keep.button("Back to the latest spike", on_click=go_to, args=(replace(view, window=None, request=None),))
+        row.button("Back to the latest spike", on_click=go_to, args=(replace(view, window=None, request=None),))
     elif found is not None:
-        keep.button("Keep this window in the link", on_click=go_to, args=(view.with_window(found.start_ns, found.end_ns),))
-    with stretch.popover("Explain another stretch"):
+        row.button("Keep this window in the link", on_click=go_to, args=(view.with_window(found.start_ns, found.end_ns),))
+    with row.popover("Explain another stretch"):
         _stretch_choice(view, latency, wall)
 
 
@@ -49,12 +49,17 @@ def _stretch_choice(view: View, latency: LatencyView, wall: WallTime) -> None:
     step = timedelta(milliseconds=latency.bucket_ms)
     first = latency.points[0].at.replace(tzinfo=None) - step / 2
     last = max(latency.points[-1].at.replace(tzinfo=None) + step / 2, first + step)
-    chosen = st.slider("UTC", first, last, _ends(latency, first, last), step=step, format="HH:mm:ss", key=_STRETCH_KEY)
+    chosen = st.slider("UTC", first, last, _ends(latency, first, last), step=step, format=_format(latency), key=_STRETCH_KEY)
     start, end = (wall.monotonic_ns(at.replace(tzinfo=latency.points[0].at.tzinfo)) for at in chosen)
     if start >= end:
         st.caption("Choose an end after the start.")
         return
     st.button("Explain it", on_click=go_to, args=(replace(view, request=None).with_window(start, end),))
+
+
+def _format(latency: LatencyView) -> str:
+    """Times of day; with the day where the stretch is longer than one."""
+    return "MM-DD HH:mm" if latency.bucket_ms >= OF_DAYS_FROM_MS else "HH:mm:ss"
 
 
 def _ends(latency: LatencyView, first: datetime, last: datetime) -> tuple[datetime, datetime]:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from kvtrail_dashboards.compute.notices import Level, Notice
 from kvtrail_dashboards.errors import DashboardError
-from kvtrail_dashboards.sections.text import plain
+from kvtrail_dashboards.sections.text import as_code, plain
 
 
 def show_notice(notice: Notice | None) -> None:
@@ -18,4 +18,4 @@ def show_notice(notice: Notice | None) -> None:
 def show_error(error: DashboardError) -> None:
     """An error as people can act on it; the page offers to ask again."""
     what = f"{error.what[:1].upper()}{error.what[1:]}"
-    st.error(f"**{plain(what)}**  \nWhere: {plain(error.where)}  \nWhat to do: {plain(error.do, code=True)}")
+    st.error(f"**{plain(what)}**  \nWhere: {as_code(error.where)}  \nWhat to do: {plain(error.do, code=True)}")

@@ -49,9 +49,11 @@ def _figures(words: VerdictWords) -> None:
 def _evidence(words: VerdictWords) -> None:
     """The figures and the events behind a verdict."""
     frame = pd.DataFrame(words.evidence, columns=["figure", "value"])
-    st.dataframe(frame, hide_index=True, width="stretch")
-    if words.also:
-        st.caption(f"Also explained by this: {plain(', '.join(words.also))}")
-    if words.events:
-        st.caption("Events (engine / epoch / rank / seq)")
-        st.code("\n".join(words.events), language=None)
+    figures, events = st.columns(2)
+    figures.dataframe(frame, hide_index=True, width="stretch", height="content")
+    with events:
+        if words.also:
+            st.caption(f"Also explained by this: {plain(', '.join(words.also))}")
+        if words.events:
+            st.caption("Events (engine / epoch / rank / seq)")
+            st.code("\n".join(words.events), language=None)

@@ -20,9 +20,10 @@ def worst_section(view: View, explanation: Explanation) -> None:
     """A table to click on, and a field that takes any request's id."""
     st.subheader("Slowest requests", anchor=False)
     lines = worst_lines(explanation.worst)
+    held = _held(view, explanation)
+    st.caption("Of all requests." if held.window is None else "Of those that arrived in the window above.")
     if not lines:
         st.caption("No request arrived in this window. Choose another stretch of time above.")
-    held = _held(view, explanation)
     _table(held, lines)
     _field(held, lines)
 
