@@ -7,9 +7,9 @@ from typing import Final
 from kvtrail_collector.attribution_tail import choose_quantile
 from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.population import Population
-from kvtrail_collector.window_scan import SECOND_NS, find_spell
+from kvtrail_collector.window_scan import SECOND_NS, find_spells
 
-MAX_P_VALUE: Final = 0.01
+MAX_P_VALUE: Final = 0.005
 MIN_LIFT_SHARE: Final = 0.10
 MIN_LIFT_NS: Final = 5_000_000
 REFERENCE_IN_WINDOWS: Final = 5
@@ -38,12 +38,11 @@ def warm_up_end_ns(population: Population) -> int:
 
 
 def search_window(population: Population, *, seed: int) -> Interval | None:
-    """The spike in a population that is not empty, or None where the best candidate is no better than chance."""
+    """The costliest spike in a population that is not empty, or None where no candidate is better than chance."""
     warm = population.arrived_in(warm_up_end_ns(population), int(population.arrived_ns[-1]) + 1)
-    spell = find_spell(warm.arrived_ns, warm.latency_ns, seed=seed)
-    if spell is None or spell.p_value > MAX_P_VALUE:
-        return None
-    return spell.start_ns, spell.end_ns
+    spells = find_spells(warm.arrived_ns, warm.latency_ns, seed=seed)
+    sure = (spell for spell in spells if spell.p_value <= MAX_P_VALUE)
+    return next(((spell.start_ns, spell.end_ns) for spell in sure), None)
 
 
 def choose(population: Population, window: Interval, reference: Interval | None) -> Choice | None:

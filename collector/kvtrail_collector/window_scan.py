@@ -5,7 +5,7 @@ stretches in another order: what is short or scattered survives that, a spell do
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,48 +14,86 @@ from kvtrail_collector.facts_rows import IntArray
 
 FloatArray = NDArray[np.float64]
 
-THRESHOLD_QUANTILES: Final = (0.5, 0.75, 0.9, 0.95)
+THRESHOLD_QUANTILES: Final = (0.75, 0.9, 0.95, 0.98)
 MAX_BINS: Final = 120
 MIN_BINS: Final = 20
 BLOCK_BINS: Final = 3
 MIN_WINDOW_BINS: Final = 4
+MIN_REQUESTS: Final = 100
 MAX_WINDOW_SHARE: Final = 0.6
-PERMUTATIONS: Final = 299
+PERMUTATIONS: Final = 499
 SECOND_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """The best window of a search: its borders, the latency above which requests count as slow, its p-value."""
+    """A window that was searched for: its borders, the latency above which requests count as slow, its p-value.
+
+    `excess_ns` is what its requests spent beyond the run's P95, on average: it ranks spells by what they cost the tail.
+    """
 
     start_ns: int
     end_ns: int
     threshold_ns: int
     p_value: float
+    excess_ns: float
 
 
-def find_spell(arrived_ns: IntArray, latency_ns: IntArray, *, seed: int) -> Spell | None:
-    """The most unusual stretch, with how unusual it is; None where there are too few requests to say.
+def find_spells(arrived_ns: IntArray, latency_ns: IntArray, *, seed: int) -> list[Spell]:
+    """The most unusual stretch for each of some thresholds, with how unusual it is; the costliest first.
 
-    Pure; about 0.3 s whatever the number of requests; the same seed gives the same answer.
+    None where there are too few requests to say. p-values count that several thresholds were tried. Pure; about half a
+    second whatever the number of requests; the same seed gives the same answer.
     """
     span = int(arrived_ns[-1] - arrived_ns[0]) if len(arrived_ns) else 0
-    bins = min(max(span // SECOND_NS, MIN_BINS), MAX_BINS)
-    if len(arrived_ns) < 5 * MIN_BINS or span == 0:
-        return None
+    if len(arrived_ns) < MIN_REQUESTS or span == 0:
+        return []
+    bins = int(min(max(span // SECOND_NS, MIN_BINS), MAX_BINS))
     edges = np.linspace(arrived_ns[0], int(arrived_ns[-1]) + 1, bins + 1).astype(np.int64)
     thresholds = np.quantile(latency_ns, THRESHOLD_QUANTILES).astype(np.int64)
     grid = _Grid.of(arrived_ns, latency_ns, edges, thresholds)
-    scores, low, high, level = grid.best()
-    p_value = _p_value(grid, scores, np.random.default_rng(seed))
-    start, end = refine(arrived_ns, latency_ns > thresholds[level], int(edges[low]), int(edges[high]), int(span // bins))
-    return Spell(start, end, int(thresholds[level]), p_value)
+    best = grid.best()
+    p_values = _p_values(grid, best, np.random.default_rng(seed))
+    beyond = np.maximum(latency_ns - int(np.quantile(latency_ns, 0.95)), 0)
+    spells = []
+    for (_, low, high), threshold, p_value in zip(best, thresholds.tolist(), p_values, strict=True):
+        borders = refine(arrived_ns, latency_ns > threshold, int(edges[low]), int(edges[high]), span // bins)
+        spells.append(Spell(*borders, threshold, p_value, _mean_within(arrived_ns, beyond, borders)))
+    return sorted(spells, key=lambda spell: -spell.excess_ns)
 
 
-def _p_value(grid: "_Grid", observed: float, rng: np.random.Generator) -> float:
-    """How often shuffled stretches hold a window at least as unusual, counting what was observed."""
-    better = sum(grid.shuffled(rng).best()[0] >= observed for _ in range(PERMUTATIONS))
-    return (1 + better) / (1 + PERMUTATIONS)
+def _mean_within(arrived_ns: IntArray, values: IntArray, borders: tuple[int, int]) -> float:
+    """The mean over the requests of a stretch."""
+    low, high = np.searchsorted(arrived_ns, borders).tolist()
+    return float(values[low:high].mean()) if high > low else 0.0
+
+
+def _p_values(grid: "_Grid", observed: "list[Best]", rng: np.random.Generator) -> list[float]:
+    """How often shuffled stretches hold a window at least as unusual for any threshold, counting what was observed.
+
+    Scores of different thresholds are compared by how rare each is among the shuffled ones of its own threshold, so
+    that picking among thresholds is paid for once, and not more than it costs.
+    """
+    scores = np.array([best.score for best in observed])
+    shuffled = np.array([[best.score for best in grid.shuffled(rng).best()] for _ in range(PERMUTATIONS)])
+    ranked = np.sort(shuffled, axis=0)
+    columns = range(len(scores))
+    rarest = np.min([_rarity(ranked[:, column], shuffled[:, column]) for column in columns], axis=0)
+    own = [_rarity(ranked[:, column], scores[column : column + 1])[0] for column in columns]
+    return [(1 + int((rarest <= rarity).sum())) / (1 + PERMUTATIONS) for rarity in own]
+
+
+def _rarity(ranked: FloatArray, scores: FloatArray) -> FloatArray:
+    """The share of sorted scores that are at least as high as each given one."""
+    return np.asarray((1 + len(ranked) - np.searchsorted(ranked, scores, side="left")) / (1 + len(ranked)))
+
+
+class Best(NamedTuple):
+    """The best window for one threshold: its score, its first bin, and the bin after its last."""
+
+    score: float
+    low: int
+    high: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +123,16 @@ class _Grid:
         mixed = np.concatenate([blocks[index] for index in rng.permutation(len(blocks))])
         return _Grid(self.counts[mixed], self.slow[:, mixed], self.lows, self.highs)
 
-    def best(self) -> tuple[float, int, int, int]:
-        """The score of the best window, its first bin, the one after its last, and the threshold that found it."""
+    def best(self) -> list[Best]:
+        """The best window for each threshold."""
         total = np.concatenate([[0], np.cumsum(self.counts)])
         inside = (total[self.highs] - total[self.lows]).astype(np.float64)
-        scores = np.stack([self._scores(inside, float(total[-1]), slow) for slow in self.slow])
-        level, place = np.unravel_index(int(np.argmax(scores)), scores.shape)
-        return float(scores[level, place]), int(self.lows[place]), int(self.highs[place]), int(level)
+        return [self._best(self._scores(inside, float(total[-1]), slow)) for slow in self.slow]
+
+    def _best(self, scores: FloatArray) -> Best:
+        """The window with the highest score."""
+        place = int(np.argmax(scores))
+        return Best(float(scores[place]), int(self.lows[place]), int(self.highs[place]))
 
     def _scores(self, inside: FloatArray, total: float, slow: IntArray) -> FloatArray:
         """For each window, how much likelier its own rate of slow requests makes what was seen than one rate for all."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 from kvtrail_collector.facts import EndKind, RequestFacts, State, StateChange, Timeline
+from kvtrail_collector.facts_rows import IntArray
 from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Cause, Population
 from kvtrail_schema.identity import Epoch, Rank, RequestId, Seq, Stream
@@ -32,14 +33,17 @@ def facts(request: int, arrived_ns: int, latency_ns: int, end: EndKind = EndKind
     )
 
 
-def population(amounts: list[list[int]], strata: list[int] | None = None, every_ns: int = 30 * MS) -> Population:
-    """Requests that arrive at equal distances and spent these amounts on the causes."""
+def population(
+    amounts: list[list[int]], strata: list[int] | None = None, every_ns: int = 30 * MS, at: IntArray | None = None
+) -> Population:
+    """Requests that arrive at equal distances, or at given times, and spent these amounts on the causes."""
+    arrived = np.arange(len(amounts), dtype=np.int64) * every_ns if at is None else at
     table = np.array(amounts, dtype=np.int64).reshape(len(amounts), len(amounts[0]) if amounts else 0)
     latency = table.sum(axis=1)
     return Population(
-        facts=tuple(facts(place, place * every_ns, int(ns)) for place, ns in enumerate(latency)),
+        facts=tuple(facts(place, int(arrived[place]), int(ns)) for place, ns in enumerate(latency)),
         causes=CAUSES[: table.shape[1]],
-        arrived_ns=np.arange(len(amounts), dtype=np.int64) * every_ns,
+        arrived_ns=arrived,
         latency_ns=latency,
         censored=np.zeros(len(amounts), dtype=np.bool_),
         amounts_ns=table,
