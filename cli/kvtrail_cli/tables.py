@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from kvtrail_collector.attribution_shapes import Attribution, Delta, Verdict, Window
-from kvtrail_collector.loss import Loss, StreamLoss
+from kvtrail_collector.loss_shapes import Loss, StreamLoss
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text

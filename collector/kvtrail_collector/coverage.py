@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 from kvtrail_schema.kinds import Kind
 
-from kvtrail_collector.loss import Loss
+from kvtrail_collector.loss_shapes import Loss
 
 _SO_WHAT: Final[dict[Kind, str]] = {
     Kind.REQUEST_ARRIVED: "no latency can be measured",

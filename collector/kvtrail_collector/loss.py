@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
 from kvtrail_schema.batch import DropRange
 
+from kvtrail_collector.loss_shapes import DropCount, Loss, StreamLoss
 from kvtrail_collector.store.account import Account
 from kvtrail_collector.store.drops import is_exact
 from kvtrail_collector.store.ranges import RangeSet, SeqRange, holes, merged
@@ -20,37 +20,6 @@ FRESH_NS: Final = 5_000_000_000
 
 
 _Place = tuple[str, str]
-
-
-class DropCount(msgspec.Struct, frozen=True):
-    """How many seqs a stage dropped for a reason."""
-
-    stage: str
-    reason: str
-    count: int
-
-
-class StreamLoss(msgspec.Struct, frozen=True):
-    """The balance of one stream. `gaps` are the seqs that nobody explains; `unaccounted` is their number."""
-
-    engine: str
-    epoch: int
-    rank: int
-    produced: int
-    stored: int
-    dropped: tuple[DropCount, ...]
-    in_flight: int
-    unaccounted: int
-    gaps: tuple[tuple[int, int], ...]
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """The balance of all streams; `balanced` only if no stream has a seq that is unaccounted for."""
-
-    streams: tuple[StreamLoss, ...]
-    balanced: bool
-    device: str | None = None
-    schema: int = 1
 
 
 class _Explained(NamedTuple):

@@ -2,7 +2,8 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kvtrail_collector.loss import FRESH_NS, DropCount, Loss, StreamLoss, loss_of
+from kvtrail_collector.loss import FRESH_NS, loss_of
+from kvtrail_collector.loss_shapes import DropCount, Loss, StreamLoss
 from kvtrail_collector.store import Incoming
 from kvtrail_collector.testing import memory_store
 from kvtrail_schema.batch import DropRange

@@ -1,7 +1,7 @@
 """`kvtrail loss`: produced = stored + dropped, for every stream; ends with 1 when something is unaccounted for."""
 
 import typer
-from kvtrail_collector.loss import Loss
+from kvtrail_collector.loss_shapes import Loss
 
 from kvtrail_cli.client import DEFAULT_URL, CollectorClient
 from kvtrail_cli.errors import Exit

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kvtrail_agent.settings import AgentSettings
 from kvtrail_collector.attribution_shapes import Attribution
-from kvtrail_collector.loss import Loss
+from kvtrail_collector.loss_shapes import Loss
 from kvtrail_engine.demo import demo_drill
 from kvtrail_engine.drills.timer import ScheduledDrill
 

@@ -1,0 +1,164 @@
+"""Each verb as a person runs it: what it prints, and how it ends."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kvtrail_collector.testing import RunningCollector
+
+Done = subprocess.CompletedProcess[str]
+
+
+def kvtrail(*words: str) -> Done:
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-m", "kvtrail_cli.main", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+
+
+def test_loss_balances(filled: RunningCollector) -> None:
+    """Everything that the recorder produced is stored; the verb says so and ends with 0."""
+    done = kvtrail("loss", "--json", "--url", filled.url)
+    answer = json.loads(done.stdout)
+    (stream,) = answer["streams"]
+
+    assert done.returncode == 0
+    assert answer["balanced"] is True
+    assert stream["stored"] == stream["produced"]
+    assert stream["unaccounted"] == 0
+
+
+def test_loss_for_people(filled: RunningCollector) -> None:
+    """The table names the engine and says in words whether the books balance."""
+    done = kvtrail("loss", "--url", filled.url)
+
+    assert "Books: balanced." in done.stdout
+    assert "cli" in done.stdout
+
+
+def test_why_adds_up(filled: RunningCollector) -> None:
+    """The parts of a request add up to its time to first token, and are those that its events tell."""
+    done = kvtrail("why", "chat-7", "--json", "--url", filled.url)
+    answer = json.loads(done.stdout)
+    parts = {(part["component"], part["tier"]): part["ns"] for part in answer["parts"]}
+
+    assert done.returncode == 0
+    assert answer["ttft_ns"] == 37_000_000
+    assert answer["ttft_ns"] == sum(parts.values())
+    assert parts["tier_queue", "nvme"] == 10_000_000
+    assert parts["storage_read", "nvme"] == 15_000_000
+    assert answer["recompute_estimate_ns"] == 12_000_000
+
+
+def test_why_for_people(filled: RunningCollector) -> None:
+    """The waterfall shows each part with its tier, the sum, and what recomputing would have cost."""
+    done = kvtrail("why", "chat-7", "--url", filled.url)
+
+    assert "chat-7: 37.0 ms to the first token   (cpu-emulated)" in done.stdout
+    assert "storage_read nvme" in done.stdout
+    assert "12.0 ms" in done.stdout
+
+
+def test_why_of_nobody(filled: RunningCollector) -> None:
+    """A request that is not there is said to be not there, in one line, and the verb could not be done."""
+    done = kvtrail("why", "chat-8", "--url", filled.url)
+
+    assert done.returncode == 2
+    assert "chat-8" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_attribute_says_that_it_does_not_know(filled: RunningCollector) -> None:
+    """One request is no population: no window, no verdict, and the reason in words."""
+    done = kvtrail("attribute", "--json", "--url", filled.url)
+    answer = json.loads(done.stdout)
+
+    assert done.returncode == 0
+    assert answer["verdicts"] == []
+    assert answer["why_not"]
+    assert answer["device"] == "cpu-emulated"
+
+
+@pytest.mark.parametrize("verb", [("loss",), ("attribute",), ("why", "r1")], ids=lambda words: words[0])
+def test_nobody_answers(verb: tuple[str, ...], free_port: int) -> None:
+    """Without a collector each verb says where it looked and what to do, and ends with 2."""
+    done = kvtrail(*verb, "--url", f"http://127.0.0.1:{free_port}")
+
+    assert done.returncode == 2
+    assert f"no collector at http://127.0.0.1:{free_port}" in done.stderr
+    assert "kvtrail collector serve" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_doctor(collector: RunningCollector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Doctor prints each setting with its source, and each check; with all there it ends with 0."""
+    monkeypatch.setenv("KVTRAIL_QUEUE_BATCHES", "17")
+    done = kvtrail("doctor", "--json", "--url", collector.url)
+    answer = json.loads(done.stdout)
+    by_name = {setting["name"]: setting for setting in answer["settings"]}
+
+    assert done.returncode == 0
+    assert {"name": "queue_batches", "value": "17", "source": "KVTRAIL_QUEUE_BATCHES"} == by_name["queue_batches"]
+    assert by_name["port"]["source"] == "default"
+    assert all(check["ok"] for check in answer["checks"])
+
+
+def test_doctor_without_collector(free_port: int) -> None:
+    """A collector that is not there is a failed check with its mending, not a crash."""
+    done = kvtrail("doctor", "--url", f"http://127.0.0.1:{free_port}")
+
+    assert done.returncode == 1
+    assert "kvtrail collector serve" in done.stdout.replace("\n", " ")
+
+
+def test_wrong_setting(tmp_path: Path) -> None:
+    """A wrong setting is named with where it stands and what is possible."""
+    config = tmp_path / "kvtrail.toml"
+    config.write_text("[collector]\nport = 70000\n")
+    done = kvtrail("collector", "serve", "--config", str(config))
+
+    assert done.returncode == 2
+    assert "port" in done.stderr
+    assert str(config) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_wrong_trace(tmp_path: Path) -> None:
+    """A wrong line of a trace is named with its number, before anything runs."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [1]}\n{"timestamp": 0}\n')
+    done = kvtrail("engine", "run", "--trace", str(trace), "--transport", "none")
+
+    assert done.returncode == 2
+    assert f"{trace}:2:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_engine_run(tmp_path: Path) -> None:
+    """A short trace with one wrong line runs to its end when told to skip it, and says so."""
+    trace = tmp_path / "trace.jsonl"
+    good = '{"timestamp": 0, "input_length": 600, "output_length": 40, "hash_ids": [1, 2]}\n'
+    trace.write_text(f"{good}garbage\n{good}")
+    segments = tmp_path / "segments"
+    flags = ["--trace", str(trace), "--skip-bad-lines", "--json", "--ring-dir", str(tmp_path / "rings")]
+    done = kvtrail("engine", "run", "--transport", f"file://{segments}", *flags)
+    answer = json.loads(done.stdout)
+
+    assert done.returncode == 0
+    assert answer["requests"] == answer["finished"] == 2
+    assert answer["skipped_lines"] == [2]
+    assert answer["delivered"] is True
+    assert answer["device"] in {"cuda", "cpu-emulated"}
+    assert list(segments.glob("*.segment"))
+
+
+def test_demo_leaves_other_files_alone(tmp_path: Path) -> None:
+    """A directory that is no demo's is not emptied."""
+    (tmp_path / "thesis.txt").write_text("ten years")
+    done = kvtrail("demo", "--headless", "--dir", str(tmp_path))
+
+    assert done.returncode == 2
+    assert str(tmp_path) in done.stderr
+    assert (tmp_path / "thesis.txt").exists()
