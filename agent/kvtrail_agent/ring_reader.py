@@ -108,9 +108,10 @@ class RingReader:
         return self._chunk(first, highest, [seqs[there]], taken)
 
     def read_hole(self) -> Chunk:
-        """The seqs before the next written one, given up: their thread was torn out of its emit, and nothing follows it."""
+        """The seqs before the next settled one, given up: their thread was torn out of its emit."""
         first, highest = self.next_seq, self.highest_seq()
-        last = self._hole_end(first, highest)
+        known = min((drop.first_seq for drop in self._drop_ranges() if drop.first_seq > first), default=highest + 1)
+        last = self._hole_end(first, min(highest, known - 1))
         drop = DropRange(Stage.ENCODE, DropReason.KILLED, first, last, last - first + 1)
         return self._chunk(first, last, [], [drop])
 
@@ -148,10 +149,13 @@ class RingReader:
         return found
 
     def _hole_end(self, seq: int, last: int) -> int:
-        """The end of the run of unwritten seqs that begins at `seq`, at most `last`."""
+        """The end of the run of unwritten seqs that begins at `seq`, at most `last`.
+
+        A round of the ring ahead nothing can be written yet, so looking that far is enough.
+        """
         ahead = np.arange(seq, min(last, seq + self._ring.slot_count - 1) + 1, dtype=np.uint64)
         there = self._is_there(ahead)
-        return seq + int(np.argmax(there)) - 1 if there.any() else int(ahead[-1])
+        return seq + int(np.argmax(there)) - 1 if there.any() else last
 
     def _drop(self, entry: int) -> DropRange:
         offset = layout.HEADER_BYTES + (entry % layout.DROP_ENTRIES) * layout.DROP_BYTES

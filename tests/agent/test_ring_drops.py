@@ -148,6 +148,17 @@ def test_more_drops_than_the_table_holds_are_all_told(private_dir: Path) -> None
     assert count == chunk.table.num_rows
 
 
+def test_a_long_loss_is_one_range(private_dir: Path) -> None:
+    """A loss over many rounds of the ring is told in one range: a header has room for few."""
+    ring = make_ring(private_dir)
+    for step in range(10 * SMALLEST_SLOTS):
+        ring.writer.step_started(StepId(step))
+    chunk = ring.take()
+    ring.close()
+
+    assert dropped_in(chunk) == [(*FULL, SMALLEST_SLOTS + 1, 10 * SMALLEST_SLOTS)]
+
+
 def test_the_table_of_drops_is_used_again(private_dir: Path) -> None:
     """Entries that were read make room for later ones, round after round."""
     ring = make_ring(private_dir)
@@ -158,9 +169,11 @@ def test_the_table_of_drops_is_used_again(private_dir: Path) -> None:
         if number % 20 == 0:
             seqs += read_all(ring)[0]
     seqs += read_all(ring)[0]
+    free = ring.file.word(layout.READ_DROPS) + layout.DROP_ENTRIES - ring.file.word(layout.WRITTEN_DROPS)
     ring.close()
 
     assert list(range(1, 8 * layout.DROP_ENTRIES + 1)) == seqs
+    assert layout.DROP_ENTRIES - 1 == free
 
 
 ACTS = st.lists(
