@@ -142,7 +142,7 @@ class TokenGap(msgspec.Struct, frozen=True):
 
 
 class WaitedOn(msgspec.Struct, frozen=True):
-    """An operation that the request waited for, or behind, and for how long."""
+    """An operation that was in service while the request stood in a queue, and for how long; no op: none was."""
 
     ns: int
     op: int | str | None = None

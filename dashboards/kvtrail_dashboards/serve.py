@@ -33,12 +33,14 @@ def address(port: int) -> str:
 
 
 def _flags(port: int) -> list[str]:
-    """Streamlit's settings: headless, silent about us to others, nothing but loopback, no developer's menu."""
+    """Streamlit's settings: headless, silent about us, loopback only, no page of another origin, no developer's menu."""
     settings = {
         "server.headless": "true",
         "server.address": HOST,
         "server.port": str(port),
         "server.fileWatcherType": "none",
+        "server.enableCORS": "true",
+        "server.enableXsrfProtection": "true",
         "browser.gatherUsageStats": "false",
         "browser.serverAddress": HOST,
         "client.toolbarMode": "viewer",

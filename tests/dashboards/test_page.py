@@ -146,6 +146,15 @@ def test_one_of_several_engines_is_chosen(open_page: Open) -> None:
     assert script.params_of("/v1/attribution")[-1] == {"engine": "engine-b"}
 
 
+def test_a_link_to_an_engine_that_is_not_there_is_told(open_page: Open) -> None:
+    """A link from another collector names its engine, and the page says which ones there are."""
+    page, script = open_page(all_answers(), engine="engine-z")
+
+    assert "no engine engine-z" in said(page)
+    assert "known are: engine-a" in said(page)
+    assert [asked.path for asked in script.asked] == ["/v1/loss"]
+
+
 @pytest.mark.parametrize("verdicts", [2, 3])
 def test_several_verdicts_stand_in_their_order(open_page: Open, verdicts: int) -> None:
     """The collector orders them; the page keeps the order."""

@@ -17,6 +17,7 @@ def test_it_listens_on_loopback_alone_and_reports_to_nobody() -> None:
     assert flags["--server.address"] == "127.0.0.1"
     assert flags["--server.port"] == "8501"
     assert flags["--browser.gatherUsageStats"] == "false"
+    assert flags["--server.enableCORS"] == "true"
     assert flags["--server.fileWatcherType"] == "none"
     assert flags["--server.headless"] == "true"
 

@@ -1,6 +1,6 @@
 """What a reader must know before believing a page: what is missing, and what to do about it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -9,6 +9,7 @@ from kvtrail_dashboards.answers import Attribution, Loss, Series
 from kvtrail_dashboards.compute.figures import percent
 
 _WHOLE: Final = 0.9995
+_NAMED: Final = 10
 _NO_SPIKE: Final = "No spike"
 
 
@@ -39,6 +40,14 @@ def nothing_yet(loss: Loss, series: Series | None) -> Notice | None:
         do = "Send a request through the engine, and check with `kvtrail loss` that its agent delivers; then refresh."
         return Notice(Level.NOTE, "Events have come in, but no request has arrived yet.", do)
     return None
+
+
+def unknown_engine(engine: str | None, engines: Sequence[str]) -> Notice | None:
+    """Said instead of a page when a link names an engine that this collector has not heard of."""
+    if engine is None or engine in engines or not engines:
+        return None
+    known = ", ".join(engines[:_NAMED])
+    return Notice(Level.WARNING, f"This collector knows no engine {engine}.", f"Open the page without it; known are: {known}.")
 
 
 def notices(loss: Loss, engine: str | None, attribution: Attribution) -> tuple[Notice, ...]:

@@ -24,7 +24,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class WaitLine:
-    """An operation that the request waited for or behind."""
+    """An operation that was in service while the request stood in a queue; none at all is `idle`."""
 
     op: str
     tier: str
@@ -94,7 +94,7 @@ def _bar(part: Part, start_ns: int, total_ns: int) -> Bar:
 
 def _wait(wait: WaitedOn) -> WaitLine:
     """One wait as a line."""
-    op = "not named" if wait.op is None else str(wait.op)
+    op = "none" if wait.op is None else str(wait.op)
     return WaitLine(op, wait.tier or "", wait.owner or "not known", wait.ns / 1e6)
 
 

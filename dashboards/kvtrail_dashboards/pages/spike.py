@@ -4,7 +4,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from kvtrail_dashboards.answers import Loss
-from kvtrail_dashboards.compute.notices import nothing_yet, notices
+from kvtrail_dashboards.compute.notices import nothing_yet, notices, unknown_engine
 from kvtrail_dashboards.errors import DashboardError
 from kvtrail_dashboards.fetch import Explanation, engines_of, fetch_explanation, fetch_loss, fetch_series
 from kvtrail_dashboards.link import View, view_of
@@ -30,13 +30,14 @@ def _page(view: View, labels: DeltaGenerator) -> None:
     """Stop early, in words, where there is nothing to explain."""
     loss = fetch_loss()
     engines = engines_of(loss)
-    series = fetch_series(view.engine or engines[0]) if engines else None
-    empty = nothing_yet(loss, series)
+    strange = unknown_engine(view.engine, engines)
+    series = fetch_series(view.engine or engines[0]) if engines and strange is None else None
+    empty = strange or nothing_yet(loss, series)
     if empty is not None or series is None:
         show_notice(empty)
         return
     explanation = fetch_explanation(view, engines, series)
-    labels_section(labels, view, explanation)
+    labels_section(labels, explanation)
     _explain(view, loss, explanation)
 
 

@@ -1,4 +1,4 @@
-"""One request in full: its waterfall, overlapped work, what it waited on, the chain back, its slowest token gaps."""
+"""One request in full: its waterfall, overlapped work, whose work it waited behind, the chain back, its slowest token gaps."""
 
 import pandas as pd
 import streamlit as st
@@ -50,10 +50,10 @@ def _around(timeline: Timeline) -> None:
 
 
 def _waits(timeline: Timeline) -> None:
-    """The operations that it waited for or behind."""
-    st.markdown("**What it waited on**")
+    """The operations that were in service while it stood in a queue."""
+    st.markdown("**Whose work it waited behind**")
     if not timeline.waited_on:
-        st.caption("It waited on no transfer.")
+        st.caption("It stood in no queue of a tier.")
         return
     rows = [(wait.op, wait.tier, wait.owner.replace("_", " "), wait.ms) for wait in timeline.waited_on]
     _table(pd.DataFrame(rows, columns=["op", "tier", "owner", "ms"]))

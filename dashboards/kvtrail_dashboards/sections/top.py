@@ -1,7 +1,5 @@
 """The head of the page: its question, the engine, the device's label, and the button that asks again."""
 
-from dataclasses import replace
-
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -21,24 +19,22 @@ def title_section() -> DeltaGenerator:
     return labels
 
 
-def labels_section(place: DeltaGenerator, view: View, explanation: Explanation) -> None:
+def labels_section(place: DeltaGenerator, explanation: Explanation) -> None:
     """Which engine this is about, and on what it ran."""
     told = [] if len(explanation.engines) > 1 else [f"engine **{plain(explanation.engine)}**"]
     if explanation.device is not None:
         told.append(f":gray-badge[{plain(explanation.device)}]")
     with place:
         if len(explanation.engines) > 1:
-            _engine_choice(view, explanation)
+            _engine_choice(explanation)
         st.markdown(" ".join(told))
 
 
-def _engine_choice(view: View, explanation: Explanation) -> None:
+def _engine_choice(explanation: Explanation) -> None:
     """A choice of engines; another engine has other windows and requests, so those are dropped from the link."""
 
     def choose() -> None:
         go_to(View(engine=st.session_state[_ENGINE_KEY]))
 
-    known = explanation.engines
-    options = known if explanation.engine in known else (*known, explanation.engine)
-    st.session_state[_ENGINE_KEY] = replace(view, engine=explanation.engine).engine
-    st.selectbox("Engine", options, key=_ENGINE_KEY, on_change=choose, label_visibility="collapsed")
+    st.session_state[_ENGINE_KEY] = explanation.engine
+    st.selectbox("Engine", explanation.engines, key=_ENGINE_KEY, on_change=choose, label_visibility="collapsed")
