@@ -8,7 +8,7 @@ from kvtrail_engine.context import Context
 from kvtrail_engine.errors import EngineFailedError
 from kvtrail_engine.inbox import Call, CancelAsked, Inbox, Message, OpEnded, OpStarted, Submitted
 from kvtrail_engine.lifecycle import Lifecycle
-from kvtrail_engine.sampling import CapacitySampler
+from kvtrail_engine.sampling import Sampler
 from kvtrail_engine.scheduler import Scheduler
 from kvtrail_engine.stepping import Stepping
 from kvtrail_engine.transfers import Transfers
@@ -31,7 +31,7 @@ class Core:
         lifecycle: Lifecycle,
         stepping: Stepping,
         transfers: Transfers,
-        sampler: CapacitySampler,
+        sampler: Sampler,
     ) -> None:
         self._context = context
         self._inbox = inbox

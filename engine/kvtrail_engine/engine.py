@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
 import torch
@@ -14,6 +13,7 @@ from kvtrail_schema.reasons import OrphanReason
 from kvtrail_engine.clock import Clock, SystemClock
 from kvtrail_engine.context import Context
 from kvtrail_engine.core import Core
+from kvtrail_engine.datadir import DataDir
 from kvtrail_engine.errors import EngineClosedError
 from kvtrail_engine.estimates import Estimator
 from kvtrail_engine.executor import Executor
@@ -29,7 +29,7 @@ from kvtrail_engine.request import RequestHandle, RequestSpec
 from kvtrail_engine.runtime.arena import Arena
 from kvtrail_engine.runtime.copies import CopyStream
 from kvtrail_engine.runtime.device import choose_device, label_of, make_deterministic
-from kvtrail_engine.sampling import CapacitySampler
+from kvtrail_engine.sampling import Sampler
 from kvtrail_engine.scheduler import Scheduler
 from kvtrail_engine.settings import EngineSettings
 from kvtrail_engine.stepping import Stepping
@@ -72,6 +72,7 @@ class Engine:
         self._clock = clock or SystemClock()
         self.device = choose_device(settings.device)
         make_deterministic(self.device)
+        self._dir = DataDir(settings.data_dir)
         self._emit = emitter_of(observers)
         self._inbox = Inbox()
         self._ids = Ids(settings.rank)
@@ -163,6 +164,7 @@ class Engine:
             for workers in self._workers:
                 workers.close()
         self._store.close()
+        self._dir.close()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -170,19 +172,14 @@ class Engine:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    @property
-    def _nvme_dir(self) -> Path:
-        """Where the segments lie."""
-        return self.settings.data_dir / "nvme"
-
     def _build_tiers(self) -> None:
         """Arenas, files, queues, floors and threads of every tier."""
         settings, is_cuda = self.settings, self.device.type == "cuda"
         cpu = torch.device("cpu")
-        self._stale_bytes = remove_segments(self._nvme_dir)
+        self._stale_bytes = remove_segments(self._dir.nvme)
         self.gpu_arena = Arena(settings, settings.gpu.slots, self.device)
         self.host_arena = Arena(settings, settings.host.slots + settings.guest_slots, cpu, pinned=is_cuda)
-        self._store = SegmentStore(self._nvme_dir, settings.nvme.slots + settings.guest_slots, settings.block_bytes)
+        self._store = SegmentStore(self._dir.nvme, settings.nvme.slots + settings.guest_slots, settings.block_bytes)
         tiers = {Tier.HOST: settings.host, Tier.NVME: settings.nvme}
         self._queues = {tier: TransferQueue(given.queue_ops) for tier, given in tiers.items()}
         self._floors = {tier: Floor(given.floor, self._clock) for tier, given in tiers.items()}
@@ -229,13 +226,13 @@ class Engine:
         )
         self.transfers = Transfers(self.context, self._queues, pinned=self.host_arena.pinned)
         self._scheduler = Scheduler(settings.step, self._emit)
-        key = load_or_create_key(settings.data_dir / "identity.key")
+        key = load_or_create_key(self._dir.key_file)
         self.lifecycle = Lifecycle(self.context, self._scheduler, self.transfers, key)
         arenas = {Tier.GPU: self.gpu_arena, Tier.HOST: self.host_arena}
         self.maintenance = Maintenance(self.context, self.lifecycle.residency, self.lifecycle.saving, arenas)
         executor = Executor(settings, self.device, self.gpu_arena, clock)
         stepping = Stepping(self.context, self.lifecycle.residency, executor, self.lifecycle)
-        sampler = CapacitySampler(self.context, self._queues, self._store.free_bytes)
+        sampler = Sampler(self.context, self._queues, self._store.free_bytes, lambda: self.lifecycle.totals)
         self._core = Core(
             context=self.context,
             inbox=self._inbox,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import BlockId
-from kvtrail_schema.reasons import ClearReason, EvictReason
+from kvtrail_schema.reasons import EvictReason
 
 from kvtrail_engine.context import Context
 from kvtrail_engine.residency import Residency
@@ -22,11 +22,10 @@ class Maintenance:
         self._arenas = arenas
 
     def clear(self, tier: Tier) -> int:
-        """End every copy in a tier that nobody uses; how many there were. Copies in use stay."""
-        pool, event, count = self._context.pools[tier], self._context.ids.event(), 0
-        self._context.emit.tier_cleared(tier, ClearReason.MANUAL, event)
+        """End every copy in a tier that nobody uses, each with its own event; how many there were. Copies in use stay."""
+        pool, count = self._context.pools[tier], 0
         while (copy := pool.victim()) is not None:
-            self._residency.evict(copy, EvictReason.CLEAR, event)
+            self._residency.evict(copy, EvictReason.CLEAR)
             count += 1
         return count
 

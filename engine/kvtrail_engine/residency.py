@@ -7,7 +7,7 @@ from kvtrail_schema.reasons import EvictReason
 
 from kvtrail_engine.context import Context
 from kvtrail_engine.history import Loss
-from kvtrail_engine.tiers.pool import Copy
+from kvtrail_engine.tiers.pool import Copy, CopyState
 
 
 class Residency:
@@ -17,15 +17,21 @@ class Residency:
         self._context = context
 
     def pin(self, copy: Copy, req: RequestId | None = None) -> None:
-        """Reference a copy: it will not be evicted."""
-        pool = self._context.pools[copy.tier]
-        refs = pool.acquire(copy)
+        """Reference a copy: it will not be evicted. Told at once, or by `tell_pinned` once there is something to read."""
+        refs = self._context.pools[copy.tier].acquire(copy)
+        if copy.state is CopyState.READY:
+            self.tell_pinned(copy, refs, req)
+
+    def tell_pinned(self, copy: Copy, refs: int, req: RequestId | None = None) -> None:
+        """Emit a reference that was taken before."""
         who = NO_U64 if req is None else req
         self._context.emit.block_pinned(copy.block.id, copy.tier, copy.slot, refs, who, copy.block.ns)
 
     def unpin(self, copy: Copy, now_ns: int, req: RequestId | None = None) -> None:
         """Give a reference up."""
         refs = self._context.pools[copy.tier].release(copy, now_ns)
+        if copy.state is CopyState.LOADING:
+            return
         who = NO_U64 if req is None else req
         self._context.emit.block_unpinned(copy.block.id, copy.tier, copy.slot, refs, who, copy.block.ns, t_ns=now_ns)
 

@@ -106,6 +106,7 @@ class Restoring:
         """The copies are readable; whoever waited for nothing else goes on."""
         for row in transfer.rows:
             self._context.gpu.ready(row.target, transfer.ended_ns)
+            self._tell_holders(row.target, waiters)
             self._residency.unpin(row.source, transfer.ended_ns, transfer.req)
         for sequence in waiters:
             sequence.loading.discard(transfer.op)
@@ -113,6 +114,12 @@ class Restoring:
                 sequence.restored[transfer.src] = sequence.restored.get(transfer.src, 0) + len(transfer.rows)
             if not sequence.loading:
                 self._listener.loaded(sequence, transfer)
+
+    def _tell_holders(self, copy: Copy, waiters: list[Sequence]) -> None:
+        """The references that were taken while there was nothing to read."""
+        holders = [sequence for sequence in waiters if copy in sequence.held.values()]
+        for refs, sequence in enumerate(holders, start=1):
+            self._residency.tell_pinned(copy, refs, sequence.handle.req)
 
     def _fail(self, transfer: Transfer, waiters: list[Sequence]) -> None:
         """Nobody may read the copies: who waited starts anew, and a source that proved bad is dropped."""

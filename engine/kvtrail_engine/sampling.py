@@ -1,4 +1,4 @@
-"""The state of each tier, told a few times a second."""
+"""The state of each tier and the engine's own counters, told a few times a second."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,26 +6,36 @@ from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.enums import Tier
 
 from kvtrail_engine.context import Context
+from kvtrail_engine.lifecycle import Totals
 from kvtrail_engine.tiers.queue import TransferQueue
 
 
-class CapacitySampler:
+class Sampler:
     """Runs on the engine's thread; a sample costs microseconds."""
 
-    def __init__(self, context: Context, queues: Mapping[Tier, TransferQueue], disk_free_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        queues: Mapping[Tier, TransferQueue],
+        disk_free_bytes: Callable[[], int],
+        totals: Callable[[], Totals],
+    ) -> None:
         self._context = context
         self._queues = queues
         self._disk_free_bytes = disk_free_bytes
+        self._totals = totals
         self.next_ns = 0
 
     def sample_if_due(self) -> None:
-        """Tell every tier once, if the interval has passed."""
+        """Tell every tier and every counter once, if the interval has passed."""
         now_ns = self._context.clock.now_ns()
         if now_ns < self.next_ns:
             return
         self.next_ns = now_ns + self._context.settings.sample_interval_ns
         for tier in self._context.pools:
             self._sample(tier, now_ns)
+        for name, value in self._totals()._asdict().items():
+            self._context.emit.counter_sampled(f"kvtrail_engine_{name}_total", float(value), now_ns)
 
     def _sample(self, tier: Tier, now_ns: int) -> None:
         """One tier; on nvme the free bytes are the file system's."""

@@ -20,7 +20,7 @@ def trace_settings(seed: int, data_dir: Path) -> EngineSettings:
         seed=seed,
         gpu=TierSettings(slots=640),
         host=TierSettings(
-            slots=2048,
+            slots=3072,
             workers=2,
             floor=FloorSettings(read_latency_ns=1 * MS, write_latency_ns=1 * MS, bytes_per_s=400_000_000),
         ),
