@@ -14,7 +14,7 @@ from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Cause
 from kvtrail_collector.verdicts_case import Case, Detector, Finding
 
-MORE_FROM: Final = 1.25
+MORE_FROM: Final = 1.5
 LONG_SHARE: Final = 0.2
 LONG_GROWTH: Final = 2.0
 _LONG_QUANTILE: Final = 0.99
@@ -102,12 +102,16 @@ def _ratio(case: Case, figure: Callable[[Case, Window], float]) -> float:
 
 
 def _new_tokens_per_s(case: Case, window: Window) -> float:
-    """Prompt tokens computed for the first time, per second; what is recomputed is not demand."""
+    """Prompt tokens that arrived to be computed for the first time, per second.
+
+    By arrival, as a backlog that is worked off is no demand; and what is recomputed is none either.
+    """
     own = [
         chunk.tokens
         for facts in case.recording.requests
+        if window.start_ns <= facts.arrived_ns < window.end_ns
         for chunk in facts.chunks
-        if chunk.reason is Reason.NEW and window.start_ns <= chunk.end_ns < window.end_ns
+        if chunk.reason is Reason.NEW
     ]
     return sum(own) * 1e9 / max(window.end_ns - window.start_ns, 1)
 
