@@ -73,9 +73,12 @@ def run_load(
 
     Raises:
         EngineFailedError: the engine ended by a defect.
+        SettingsError: the drill needs what the engine's settings do not give.
     """
     clock = clock or SystemClock()
     stop = stop or threading.Event()
+    if drill is not None:
+        drill.drill.prepare(engine)
     handles: list[RequestHandle] = []
     start_ns = clock.now_ns()
 

@@ -49,10 +49,10 @@ def test_every_op_that_was_queued_has_ended(data_dir: Path, recorded: Collecting
     with Engine(tiny(data_dir), [recorded.as_emitter()]) as engine:
         for handle in [engine.submit(ask(number % 12, 9 * 32)) for number in range(60)]:
             handle.result(30)
-    queued = [*recorded.of(SwapInQueued), *recorded.of(SwapOutQueued)]
-    closed = [*recorded.of(SwapInLoaded), *recorded.of(SwapOutWritten)]
-    begun = Counter((event.op, event.block) for event in queued)
-    ended = Counter((event.op, event.block) for event in closed)
+    begun = Counter((event.op, event.block) for event in recorded.of(SwapInQueued))
+    begun.update((event.op, event.block) for event in recorded.of(SwapOutQueued))
+    ended = Counter((event.op, event.block) for event in recorded.of(SwapInLoaded))
+    ended.update((event.op, event.block) for event in recorded.of(SwapOutWritten))
 
     assert begun == ended
     assert set(begun.values()) == {1}

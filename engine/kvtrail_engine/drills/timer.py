@@ -25,7 +25,7 @@ class ScheduledDrill:
 
 
 class DrillTimer:
-    """A thread of its own while a load runs; leaving the context ends the fault if it still lasts. Without a drill, nothing."""
+    """Precondition: the drill is prepared. A thread of its own while a load runs; leaving the context ends the fault if it still lasts. Without a drill, nothing."""
 
     def __init__(self, engine: Engine, scheduled: ScheduledDrill | None, origin_ns: int, clock: Clock) -> None:
         self._engine = engine
@@ -48,9 +48,8 @@ class DrillTimer:
             self._thread.join()
 
     def _run(self, scheduled: ScheduledDrill) -> None:
-        """The thread's life: prepare, wait, strike, wait, stop."""
+        """The thread's life: wait, strike, wait, stop."""
         drill, engine = scheduled.drill, self._engine
-        drill.prepare(engine)
         if self._wait_until_ns(self._origin_ns + scheduled.start_ns):
             return
         self._tell(drill, is_begun=True)

@@ -85,7 +85,7 @@ def test_nvme_queue_lengthens_the_queue_and_not_the_read(data_dir: Path, recorde
 def test_nvme_queue_needs_a_quota(data_dir: Path) -> None:
     """An engine without room for the guest says which setting to change."""
     with Engine(tiny(data_dir)) as engine, pytest.raises(SettingsError, match="guest_slots is 0"):
-        NvmeQueue().prepare(engine)
+        run_load(engine, [], drill=ScheduledDrill(NvmeQueue(), 0, 1))
 
 
 def test_long_prefill_makes_others_wait_for_budget(data_dir: Path, recorded: CollectingEmitter) -> None:
