@@ -91,7 +91,7 @@ def run_load(
     with DrillTimer(engine, drill, start_ns, clock):
         replay(arrivals, engine.submit, clock=clock, start_ns=start_ns, on_submitted=note, stop=stop)
         _drain(handles, drain_timeout_s)
-    result = _sum_up(engine, [handle.result() for handle in handles], start_ns, clock.now_ns())
+    result = _sum_up(engine, [handle.result(drain_timeout_s) for handle in handles], start_ns, clock.now_ns())
     if progress is not None:
         progress(Progress(result.ended_ns - start_ns, len(handles), len(handles), len(arrivals)))
     return result

@@ -25,7 +25,10 @@ class ScheduledDrill:
 
 
 class DrillTimer:
-    """Precondition: the drill is prepared. A thread of its own while a load runs; leaving the context ends the fault if it still lasts. Without a drill, nothing."""
+    """A thread of its own while a load runs; leaving the context ends the fault if it still lasts. Without a drill, nothing.
+
+    Precondition: the drill is prepared.
+    """
 
     def __init__(self, engine: Engine, scheduled: ScheduledDrill | None, origin_ns: int, clock: Clock) -> None:
         self._engine = engine
