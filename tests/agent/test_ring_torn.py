@@ -114,8 +114,8 @@ def test_halves_settle_what_the_whole_did(private_dir: Path) -> None:
     whole = ring.reader.read(100)
     first, second = whole.halves()
     ring.reader.release(first)
-    for _ in range(3):
-        ring.writer.error(ErrorReason.IO, text="x" * 2000)
+    for size in (2000, 1900, 100):  # the last of them would go round the area, over the texts of the second half
+        ring.writer.error(ErrorReason.IO, text="x" * size)
     again = ring.reader.read(first.table.num_rows)
     ring.close()
 
