@@ -32,7 +32,7 @@ def demo_settings(seed: int, data_dir: Path) -> EngineSettings:
         ),
         nvme=TierSettings(
             slots=8192,
-            workers=8,
+            workers=12,
             floor=FloorSettings(read_latency_ns=18 * MS, write_latency_ns=6 * MS, bytes_per_s=40_000_000),
         ),
         step=StepSettings(
