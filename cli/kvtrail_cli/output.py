@@ -9,8 +9,9 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-OUT: Final = Console(highlight=False)
-ERR: Final = Console(stderr=True, highlight=False)
+_PIPE_WIDTH: Final = 140
+OUT: Final = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+ERR: Final = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _PIPE_WIDTH)
 _MS_NS: Final = 1_000_000
 
 

@@ -3,32 +3,6 @@
 import msgspec
 
 
-class EffectiveSetting(msgspec.Struct, frozen=True):
-    """A setting in force, and where it came from."""
-
-    name: str
-    value: str
-    source: str
-
-
-class Check(msgspec.Struct, frozen=True):
-    """One thing that has to hold; `fix` is empty while it does."""
-
-    name: str
-    ok: bool
-    detail: str
-    fix: str
-
-
-class Diagnosis(msgspec.Struct, frozen=True):
-    """All settings and all checks."""
-
-    settings: tuple[EffectiveSetting, ...]
-    checks: tuple[Check, ...]
-    device: str | None = None
-    schema: int = 1
-
-
 class WhyPart(msgspec.Struct, frozen=True):
     """So many nanoseconds of one component."""
 

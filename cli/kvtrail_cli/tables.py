@@ -17,12 +17,13 @@ _NS_PER_S = 1_000_000_000
 def attribution_view(found: Attribution) -> RenderableType:
     """The explanation of a spike: verdicts first, then where the excess lies, then whose work filled the queue."""
     if found.window is None:
-        return Text(f"No spike: {found.why_not or 'nothing stands out'}.")
+        return Text(_sentence(found.why_not or "no spike: nothing stands out"))
     parts: list[RenderableType] = [Text(_headline(found), style="bold")]
     parts += [verdict_view(verdict) for verdict in found.verdicts]
     if not found.verdicts:
         parts.append(Text(f"No verdict: {found.why_not or 'no component has a code of its own'}."))
-    parts.append(_components(found.components))
+    if found.components:
+        parts.append(_components(found.components))
     if found.blame:
         parts.append(_blame(found))
     if found.exemplars:
@@ -40,7 +41,13 @@ def _headline(found: Attribution) -> str:
         f"{quantile} +{found.excess_quantile_ms:,.0f} ms" if found.excess_quantile_ms is not None else f"{quantile} not known"
     )
     device = f", {found.device}" if found.device else ""
-    return f"Spike of {lasted_s:.1f} s, {window.requests:,} requests, {excess}, coverage {percent(window.coverage)}{device}"
+    name = "Spike" if found.components else "Window"
+    return f"{name} of {lasted_s:.1f} s, {window.requests:,} requests, {excess}, coverage {percent(window.coverage)}{device}"
+
+
+def _sentence(text: str) -> str:
+    """A text with a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def verdict_view(verdict: Verdict) -> Text:

@@ -6,44 +6,12 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from kvtrail_collector.context import Context
+from kvtrail_collector.doctor_shapes import Check, Diagnosis, EffectiveSetting
 from kvtrail_collector.settings import Settings
 from kvtrail_collector.store import MEMORY
 
 MIN_FREE_BYTES: Final = 1 << 30
-
-
-class EffectiveSetting(msgspec.Struct, frozen=True):
-    """A setting in force, and where it came from."""
-
-    name: str
-    value: str
-    source: str
-
-
-class Check(msgspec.Struct, frozen=True):
-    """One thing that has to hold; `fix` is empty while it does."""
-
-    name: str
-    ok: bool
-    detail: str
-    fix: str
-
-
-class Diagnosis(msgspec.Struct, frozen=True):
-    """All settings and all checks."""
-
-    settings: tuple[EffectiveSetting, ...]
-    checks: tuple[Check, ...]
-    device: str | None
-    schema: int = 1
-
-    @property
-    def ready(self) -> bool:
-        """Whether every check holds."""
-        return all(check.ok for check in self.checks)
 
 
 def examine(context: Context) -> Diagnosis:

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import typer
 from kvtrail_agent.settings import default_ring_dir
+from kvtrail_collector.doctor_shapes import Check, Diagnosis, EffectiveSetting
 from kvtrail_collector.settings import LoadedSettings, Settings, load_settings
 from rich.console import Group
 from rich.table import Table
@@ -17,7 +18,6 @@ from kvtrail_cli.client import DEFAULT_URL, CollectorClient
 from kvtrail_cli.errors import CommandError, Exit
 from kvtrail_cli.options import Json, TokenFile, Url
 from kvtrail_cli.output import OUT, print_json
-from kvtrail_cli.shapes import Check, Diagnosis, EffectiveSetting
 
 NAME = "doctor"
 _EXTRAS: Final = {"collector": "duckdb", "engine": "torch", "dashboards": "streamlit", "kafka": "kafka"}

@@ -3,6 +3,7 @@
 import signal
 import tempfile
 import threading
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
     from kvtrail_cli.engine_profiles import Profile
 
 APP = typer.Typer(help="The reference offload engine.", no_args_is_help=True)
+
+
+class Restore(StrEnum):
+    """How it is chosen between loading a stored block and computing it again."""
+
+    AUTO = "auto"
+    RESTORE = "restore"
+    RECOMPUTE = "recompute"
 
 
 class EngineRun(msgspec.Struct, frozen=True):
@@ -54,6 +63,10 @@ def run(  # noqa: PLR0917 - one parameter a flag
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first requests of a trace.")] = None,
     duration: Annotated[float, typer.Option(min=1, help="Seconds of generated chats.")] = 60.0,
     rate: Annotated[float, typer.Option(min=0.1, help="Generated chats: requests a second.")] = 20.0,
+    restore: Annotated[
+        Restore,
+        typer.Option(help="With a trace: load stored blocks (restore), compute them again (recompute), or choose (auto)."),
+    ] = Restore.AUTO,
     seed: Annotated[int, typer.Option(help="Seed of weights and load.")] = 0,
     name: Annotated[str, typer.Option(help="The operator's name for this engine.")] = "reference",
     transport: Annotated[
@@ -75,7 +88,7 @@ def run(  # noqa: PLR0917 - one parameter a flag
         if trace is None:
             profile = chat_profile(seed, where, duration, rate)
         else:
-            profile = trace_profile(TraceChoice(trace, scale, speed, limit, skip_bad_lines), seed, where)
+            profile = trace_profile(TraceChoice(trace, scale, speed, limit, skip_bad_lines, restore.value), seed, where)
         if not profile.arrivals:
             message = f"{trace}: no request to run"
             raise InputInvalid(message)
