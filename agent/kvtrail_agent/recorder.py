@@ -78,7 +78,9 @@ class Recorder(EmitMethods):
         mode: ShipperMode = ShipperMode.PROCESS,
         run_in_thread: Callable[[Path], bool] | None = None,
     ) -> "Recorder":
-        """Make the ring, start shipper and heartbeat, and record `agent_started`. Takes some 30 ms, once: every page of the ring is made ready.
+        """Make the ring, start shipper and heartbeat, and record `agent_started`.
+
+        Takes some 30 ms, once: every page of the ring is made ready.
 
         Raises:
             AgentError: the ring cannot be made, the shipper not be started, or a setting is impossible. The engine can go
