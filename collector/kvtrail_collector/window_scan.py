@@ -29,14 +29,16 @@ SECOND_NS: Final = 1_000_000_000
 class Spell:
     """A window that was searched for: its borders, the latency above which requests count as slow, its p-value.
 
-    `excess_ns` is what its requests spent beyond the run's P95, on average: it ranks spells by what they cost the tail.
+    `cost` ranks spells by what they cost the tail: how much more its requests spent between the run's P95 and P99
+    than those outside, on average, times the root of their number: neither a sliver, nor one hiccup, nor a stretch with
+    calm in it shall lead.
     """
 
     start_ns: int
     end_ns: int
     threshold_ns: int
     p_value: float
-    excess_ns: float
+    cost: float
 
 
 def find_spells(arrived_ns: IntArray, latency_ns: IntArray, *, seed: int) -> list[Spell]:
@@ -54,18 +56,22 @@ def find_spells(arrived_ns: IntArray, latency_ns: IntArray, *, seed: int) -> lis
     grid = _Grid.of(arrived_ns, latency_ns, edges, thresholds)
     best = grid.best()
     p_values = _p_values(grid, best, np.random.default_rng(seed))
-    beyond = np.maximum(latency_ns - int(np.quantile(latency_ns, 0.95)), 0)
+    p95, p99 = np.quantile(latency_ns, [0.95, 0.99]).astype(np.int64)
+    beyond = np.clip(latency_ns, p95, p99) - p95
     spells = []
     for (_, low, high), threshold, p_value in zip(best, thresholds.tolist(), p_values, strict=True):
         borders = refine(arrived_ns, latency_ns > threshold, int(edges[low]), int(edges[high]), span // bins)
-        spells.append(Spell(*borders, threshold, p_value, _mean_within(arrived_ns, beyond, borders)))
-    return sorted(spells, key=lambda spell: -spell.excess_ns)
+        spells.append(Spell(*borders, threshold, p_value, _cost(arrived_ns, beyond, borders)))
+    return sorted(spells, key=lambda spell: -spell.cost)
 
 
-def _mean_within(arrived_ns: IntArray, values: IntArray, borders: tuple[int, int]) -> float:
-    """The mean over the requests of a stretch."""
+def _cost(arrived_ns: IntArray, beyond_ns: IntArray, borders: tuple[int, int]) -> float:
+    """What a stretch costs the tail."""
     low, high = np.searchsorted(arrived_ns, borders).tolist()
-    return float(values[low:high].mean()) if high > low else 0.0
+    inside, outside = beyond_ns[low:high], np.concatenate([beyond_ns[:low], beyond_ns[high:]])
+    if not len(inside) or not len(outside):
+        return 0.0
+    return float((inside.mean() - outside.mean()) * len(inside) ** 0.5)
 
 
 def _p_values(grid: "_Grid", observed: "list[Best]", rng: np.random.Generator) -> list[float]:

@@ -87,7 +87,7 @@ def test_shape(slow_answer: Attribution) -> None:
         *("code", "tier", "tenant", "component", "share", "confidence", "basis", "window", "evidence", "events"),
         *("action", "also"),
     } == set(shown["verdicts"][0])
-    assert (shown["schema"], shown["device"], shown["quantile"]) == (1, "cpu-emulated", 0.95)
+    assert (shown["schema"], shown["device"]) == (1, "cpu-emulated")
 
 
 def test_sums(slow_answer: Attribution) -> None:
@@ -133,5 +133,5 @@ def test_too_many_unfinished(slow_run: Run) -> None:
     answer = attribute(stream_table(renumbered), (start, end))
 
     assert answer.why_not is not None
-    assert answer.why_not.startswith("P95 is not known")
+    assert " is not known: " in answer.why_not
     assert answer.verdicts == ()
