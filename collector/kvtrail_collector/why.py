@@ -10,7 +10,7 @@ from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.attribution import device_of
 from kvtrail_collector.blame_accounts import Blame, Blamed
-from kvtrail_collector.facts import RequestFacts
+from kvtrail_collector.facts import Direction, RequestFacts
 from kvtrail_collector.facts_build import Recording, recording_of_table
 from kvtrail_collector.facts_rows import NO_INT, Interval
 from kvtrail_collector.ledger import ledger_of
@@ -91,11 +91,12 @@ def find_request(recording: Recording, request: RequestId | str) -> RequestFacts
 
 
 def _waited_on(recording: Recording, facts: RequestFacts) -> tuple[WaitedOn, ...]:
-    """Whom the request's own loads stood in queues behind, longest first."""
-    if not facts.ops:
+    """Whom the request's own loads stood in queues behind, longest first. Its write-backs held it up nowhere."""
+    loads = [op for op in facts.ops if op.direction is Direction.LOAD]
+    if not loads:
         return ()
     blame = Blame(recording)
-    return tuple(_shown(blame, item) for item in blame.blamed(facts.ops)[:_WAITED_ON])
+    return tuple(_shown(blame, item) for item in blame.blamed(loads)[:_WAITED_ON])
 
 
 def _shown(blame: Blame, item: Blamed) -> WaitedOn:

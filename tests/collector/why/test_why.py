@@ -7,7 +7,7 @@ from kvtrail_collector.facts_build import Recording, recording_of_events
 from kvtrail_collector.ledger_parts import Component, Part
 from kvtrail_collector.why import Why, why_recording
 from kvtrail_schema.identity import RequestId
-from kvtrail_schema.jsonl import id_of, read_file
+from kvtrail_schema.jsonl import id_of, read_file, read_lines
 
 MS = 1_000_000
 
@@ -37,6 +37,26 @@ def test_parts(answer: Why) -> None:
 def test_waited_on(answer: Why) -> None:
     """Its time in the queue was the service of the other tenant's write."""
     assert [(item.op, item.tier, item.owner, item.ns) for item in answer.waited_on] == [(50, "nvme", "bb", 20 * MS)]
+
+
+def test_write_backs_hold_nobody() -> None:
+    """A write of the request's own blocks that stood in a queue is nothing that the request waited on."""
+    lines = [
+        '{"t_ms": 0, "kind": "request_arrived", "req": "r", "tokens": 8}',
+        '{"t_ms": 0, "kind": "request_admitted", "req": "r"}',
+        '{"t_ms": 1, "kind": "swap_out_queued", "op": 1, "src": "gpu", "dst": "host", "req": "other"}',
+        '{"t_ms": 1, "kind": "swap_out_started", "op": 1, "src": "gpu", "dst": "host", "req": "other"}',
+        '{"t_ms": 2, "kind": "swap_out_queued", "op": 2, "src": "gpu", "dst": "host", "req": "r"}',
+        '{"t_ms": 9, "kind": "swap_out_written", "op": 1, "src": "gpu", "dst": "host", "req": "other"}',
+        '{"t_ms": 9, "kind": "swap_out_started", "op": 2, "src": "gpu", "dst": "host", "req": "r"}',
+        '{"t_ms": 10, "kind": "swap_out_written", "op": 2, "src": "gpu", "dst": "host", "req": "r", "queue_ms": 7}',
+        '{"t_ms": 12, "kind": "request_first_token", "req": "r"}',
+    ]
+    read = list(read_lines(lines))
+    answer = why_recording(recording_of_events([line.event for line in read], read[0].stream), "r")
+
+    assert answer is not None
+    assert () == answer.waited_on
 
 
 def test_chain(answer: Why) -> None:
