@@ -15,6 +15,7 @@ if not __package__:
 
 from tools.reference_commands import commands_page  # noqa: E402 - the path is set just above
 from tools.reference_events import events_page  # noqa: E402 - as above
+from tools.reference_outputs import outputs_schema  # noqa: E402 - as above
 from tools.reference_schema import event_schema  # noqa: E402 - as above
 from tools.reference_tables import metrics_page, settings_page, verdicts_page  # noqa: E402 - as above
 
@@ -24,6 +25,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     f"{FOLDER}/events.md": events_page,
     f"{FOLDER}/event.schema.json": event_schema,
     f"{FOLDER}/commands.md": commands_page,
+    f"{FOLDER}/outputs.schema.json": outputs_schema,
     f"{FOLDER}/metrics.md": metrics_page,
     f"{FOLDER}/settings.md": settings_page,
     f"{FOLDER}/verdicts.md": verdicts_page,

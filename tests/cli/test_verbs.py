@@ -5,9 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 from kvtrail_collector.testing import RunningCollector
 
+from tests.packages import ROOT
+
+SCHEMA = json.loads((ROOT / "docs/reference/outputs.schema.json").read_text(encoding="utf-8"))
 Done = subprocess.CompletedProcess[str]
 
 
@@ -79,6 +83,16 @@ def test_attribute_says_that_it_does_not_know(filled: RunningCollector) -> None:
     assert answer["verdicts"] == []
     assert answer["why_not"]
     assert answer["device"] == "cpu-emulated"
+
+
+@pytest.mark.parametrize("verb", ["loss", "attribute", "why chat-7", "doctor"])
+def test_answers_have_the_published_shape(filled: RunningCollector, verb: str) -> None:
+    """What `--json` prints is what the reference says that it prints."""
+    done = kvtrail(*verb.split(), "--json", "--url", filled.url)
+    answer = json.loads(done.stdout)
+
+    jsonschema.validate(answer, SCHEMA | SCHEMA["answers"][verb.split(maxsplit=1)[0]])
+    assert answer["schema"] == 1
 
 
 @pytest.mark.parametrize("verb", [("loss",), ("attribute",), ("why", "r1")], ids=lambda words: words[0])
