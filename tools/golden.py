@@ -16,8 +16,8 @@ from kvtrail_schema.batch import VERSION, BatchHeader, DropRange, StreamState, e
 from kvtrail_schema.clock import Clocks
 from kvtrail_schema.columns import COLUMNS, Width, limits
 from kvtrail_schema.enums import Stage
-from kvtrail_schema.events import Event
-from kvtrail_schema.identity import Epoch, Rank, Stream
+from kvtrail_schema.events import Event, RequestArrived, RequestFinished
+from kvtrail_schema.identity import Epoch, Rank, RequestId, Stream
 from kvtrail_schema.jsonl import enum_of, write_line
 from kvtrail_schema.kinds import EVENT_OF, FIELDS_OF, REQUIRED_OF, Kind
 from kvtrail_schema.reasons import DropReason
@@ -74,6 +74,12 @@ def golden_batches() -> Iterator[tuple[str, BatchHeader, list[Event]]]:
         DropRange(Stage.PROCESS, DropReason.KILLED, 901, 2**64 - 2, 40),
     )
     yield f"v{VERSION}-killed", header(0, 0, produced=2**64 - 2, drops=drops, state=StreamState.KILLED), []
+    unknown = (DropRange(42, DropReason.FULL, 1, 2, 2), DropRange(Stage.RING, 251, 5, 6, 2), DropRange(43, 252, 7, 9, 1))
+    two: list[Event] = [
+        RequestArrived(seq=3, t_ns=1_000, req=RequestId(41), tokens=12),
+        RequestFinished(seq=4, t_ns=9_000, req=RequestId(41), tokens=7),
+    ]
+    yield f"v{VERSION}-header-from-a-newer-sender", header(3, 4, produced=9, drops=unknown, state=17), two
 
 
 def main() -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from kvtrail_schema.batch import DropRange
+from kvtrail_schema.batch import DropRange, name_of
+from kvtrail_schema.enums import Stage
+from kvtrail_schema.reasons import DropReason
 
 from kvtrail_collector.loss_shapes import DropCount, Loss, StreamLoss
 from kvtrail_collector.store.account import Account
@@ -76,7 +78,7 @@ def _explain(missing: RangeSet, drops: Sequence[DropRange]) -> _Explained:
 
 def _place(drop: DropRange) -> _Place:
     """Stage and reason, in words."""
-    return (drop.stage.name.lower(), drop.reason.name.lower())
+    return (name_of(Stage, drop.stage), name_of(DropReason, drop.reason))
 
 
 def _exact_by_place(drops: Sequence[DropRange]) -> dict[_Place, RangeSet]:

@@ -29,8 +29,10 @@ from kvtrail_schema.header import (
     Limits,
     StreamState,
     join_frame,
+    name_of,
     peek_header,
     split_frame,
+    unknown_in,
 )
 
 __all__ = [
@@ -46,7 +48,9 @@ __all__ = [
     "StreamState",
     "decode_batch",
     "encode_batch",
+    "name_of",
     "peek_header",
+    "unknown_in",
 ]
 
 _ZSTD_LEVEL: Final = 1

@@ -26,6 +26,8 @@ MAGIC: Final = b"KVTR"
 CONTENT_TYPE: Final = "application/vnd.kvtrail.batch"
 _PREFIX: Final = struct.Struct("<4sHII")
 _LARGEST_RANK: Final = 2**16 - 2
+_LARGEST_NAMED: Final = 2**8 - 2
+"""The largest number that a stage, a reason or a state may ever have."""
 
 
 class StreamState(IntEnum):
@@ -37,10 +39,13 @@ class StreamState(IntEnum):
 
 
 class DropRange(msgspec.Struct, frozen=True):
-    """Events that were given a seq and then dropped. May be declared more than once: ranges merge."""
+    """Events that were given a seq and then dropped. May be declared more than once: ranges merge.
 
-    stage: Stage
-    reason: DropReason
+    `stage` is a `Stage` and `reason` a `DropReason`, or numbers that a newer sender knows and this version does not.
+    """
+
+    stage: int
+    reason: int
     first_seq: int
     last_seq: int
     count: int
@@ -49,7 +54,8 @@ class DropRange(msgspec.Struct, frozen=True):
 class BatchHeader(msgspec.Struct, frozen=True):
     """What is constant over a batch. `count` 0 is a heartbeat: it carries `produced`, drops and clocks alone.
 
-    `produced` is the highest seq handed out as far as the sender knows; `body_bytes` the size before compression.
+    `produced` is the highest seq handed out as far as the sender knows; `body_bytes` the size before compression; `state` a
+    `StreamState`, or a number that this version does not know.
     """
 
     version: int
@@ -61,9 +67,23 @@ class BatchHeader(msgspec.Struct, frozen=True):
     count: int
     produced: int
     clocks: Clocks
-    state: StreamState = StreamState.RUNNING
+    state: int = StreamState.RUNNING
     drops: tuple[DropRange, ...] = ()
     body_bytes: int = 0
+
+
+def name_of(names: type[IntEnum], number: int) -> str:
+    """What people read for a number: its name in lower case, or `unknown-NN` where a newer version gave it its meaning."""
+    known = {member.value: member.name for member in names}
+    return known[number].lower() if number in known else f"unknown-{number}"
+
+
+def unknown_in(header: BatchHeader) -> tuple[str, ...]:
+    """What in a header this version does not know, as `field=number`; each is kept as it came, and to be counted."""
+    named: list[tuple[str, type[IntEnum], int]] = [("state", StreamState, header.state)]
+    for drop in header.drops:
+        named += [("stage", Stage, drop.stage), ("reason", DropReason, drop.reason)]
+    return tuple(f"{field}={number}" for field, names, number in named if number not in {member.value for member in names})
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -162,5 +182,7 @@ def _numbers_of(header: BatchHeader) -> Iterator[tuple[int, int, int]]:
     unsigned = (header.epoch, header.first_seq, header.last_seq, header.produced, header.count, header.body_bytes, *drops)
     yield from ((number, 0, LARGEST_ID) for number in unsigned)
     yield (header.rank, 0, _LARGEST_RANK)
+    named = (header.state, *(number for drop in header.drops for number in (drop.stage, drop.reason)))
+    yield from ((number, 0, _LARGEST_NAMED) for number in named)
     signed = (header.clocks.monotonic_ns, header.clocks.wall_ns, header.clocks.error_ns)
     yield from ((number, -(2**63), 2**63 - 1) for number in signed)

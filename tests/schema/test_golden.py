@@ -5,10 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from kvtrail_schema.arrow_schema import events_of
-from kvtrail_schema.batch import BatchHeader, decode_batch, peek_header
+from kvtrail_schema.batch import BatchHeader, decode_batch, name_of, peek_header, unknown_in
+from kvtrail_schema.enums import Stage
 from kvtrail_schema.errors import ChecksumMismatch, CodecError, NotABatch, VersionUnknown
 from kvtrail_schema.jsonl import read_file
 from kvtrail_schema.kinds import Kind, kind_of
+from kvtrail_schema.reasons import DropReason
 
 GOLDEN = Path(__file__).parent / "golden"
 FRAMES = sorted(GOLDEN.glob("*.bin"))
@@ -18,7 +20,7 @@ SMALL = FRAMES[-1].read_bytes()
 
 def test_golden_frames_are_there() -> None:
     """A checkout without them would test nothing and say that all is well."""
-    expected = ["v1-every-kind", "v1-killed"]
+    expected = ["v1-every-kind", "v1-header-from-a-newer-sender", "v1-killed"]
 
     assert expected == [path.stem for path in FRAMES]
 
@@ -39,6 +41,15 @@ def test_golden_header_reads_as_it_was_written(path: Path) -> None:
 
     assert expected == msgspec.structs.replace(header, body_bytes=0)
     assert header == decode_batch(path.read_bytes()).header
+
+
+def test_what_a_newer_sender_says_of_drops_is_kept_and_counted() -> None:
+    """A stage, a reason or a state that this version does not know refuses no frame: it is kept, shown by number, counted."""
+    header = peek_header((GOLDEN / "v1-header-from-a-newer-sender.bin").read_bytes())
+
+    assert ("state=17", "stage=42", "reason=251", "stage=43", "reason=252") == unknown_in(header)
+    assert ["unknown-42", "ring", "unknown-43"] == [name_of(Stage, drop.stage) for drop in header.drops]
+    assert ["full", "unknown-251", "unknown-252"] == [name_of(DropReason, drop.reason) for drop in header.drops]
 
 
 def test_golden_frame_holds_every_kind() -> None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from kvtrail_schema.batch import BatchHeader, DecodedBatch, DropRange, StreamState
+from kvtrail_schema.batch import BatchHeader, DecodedBatch, DropRange
 from kvtrail_schema.clock import Clocks
 from kvtrail_schema.identity import Epoch, Rank, Stream
 
@@ -37,7 +37,7 @@ class Marks:
     """What a stream last said of itself (`produced` is the highest ever said), and when it was last heard."""
 
     produced: int
-    state: StreamState
+    state: int
     heard_wall_ns: int
     clocks: Clocks
 

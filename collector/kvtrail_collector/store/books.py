@@ -4,11 +4,9 @@ from collections import defaultdict
 from typing import Final, TypeVar
 
 import duckdb
-from kvtrail_schema.batch import DropRange, StreamState
+from kvtrail_schema.batch import DropRange
 from kvtrail_schema.clock import Clocks
-from kvtrail_schema.enums import Stage
 from kvtrail_schema.identity import Epoch, Rank, Stream
-from kvtrail_schema.reasons import DropReason
 
 from kvtrail_collector.store.account import Account, Marks
 from kvtrail_collector.store.ranges import SeqRange, merged
@@ -26,18 +24,13 @@ FROM streams JOIN stream_marks USING (stream_id)
 def load_accounts(connection: duckdb.DuckDBPyConnection) -> dict[Stream, Account]:
     """The books as the last commit left them."""
     ranges = _grouped([(row[0], SeqRange(row[1], row[2])) for row in connection.execute(_RANGES).fetchall()])
-    drops = _grouped([(row[0], _drop(*row[1:])) for row in connection.execute(_DROPS).fetchall()])
+    drops = _grouped([(row[0], DropRange(*row[1:])) for row in connection.execute(_DROPS).fetchall()])
     accounts: dict[Stream, Account] = {}
     for stream_id, engine, epoch, rank, produced, state, heard_wall_ns, *clocks in connection.execute(_STREAMS).fetchall():
         stream = Stream(engine, Epoch(epoch), Rank(rank))
-        marks = Marks(produced, StreamState(state), heard_wall_ns, Clocks(*clocks))
+        marks = Marks(produced, state, heard_wall_ns, Clocks(*clocks))
         accounts[stream] = Account(stream_id, stream, merged(ranges[stream_id]), tuple(drops[stream_id]), marks)
     return accounts
-
-
-def _drop(stage: int, reason: int, first_seq: int, last_seq: int, count: int) -> DropRange:
-    """One declaration from its row."""
-    return DropRange(Stage(stage), DropReason(reason), first_seq, last_seq, count)
 
 
 def _grouped(rows: list[tuple[int, _Row]]) -> defaultdict[int, list[_Row]]:

@@ -10,9 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from kvtrail_schema.batch import DropRange
-from kvtrail_schema.enums import Stage
 from kvtrail_schema.kinds import Kind
-from kvtrail_schema.reasons import DropReason
 
 from kvtrail_collector.store.ranges import SeqRange, merged
 
@@ -21,8 +19,8 @@ _FIELDS: Final = ["stage", "reason", "first_seq", "last_seq", "count"]
 
 def merge_drops(declared: Iterable[DropRange]) -> tuple[DropRange, ...]:
     """Declarations in any order, in their one normal form."""
-    exact: dict[tuple[Stage, DropReason], list[SeqRange]] = {}
-    sparse: dict[tuple[Stage, DropReason, int, int], int] = {}
+    exact: dict[tuple[int, int], list[SeqRange]] = {}
+    sparse: dict[tuple[int, int, int, int], int] = {}
     for drop in declared:
         if is_exact(drop):
             exact.setdefault((drop.stage, drop.reason), []).append(SeqRange(drop.first_seq, drop.last_seq))
@@ -49,14 +47,10 @@ def _of_row(row: dict[str, int | None]) -> DropRange | None:
     stage, reason, first_seq, last_seq, count = (row[name] for name in _FIELDS)
     if stage is None or reason is None or first_seq is None or last_seq is None or count is None:
         return None
-    try:
-        drop = DropRange(Stage(stage), DropReason(reason), first_seq, last_seq, count)
-    except ValueError:
-        return None
-    return drop if 1 <= first_seq <= last_seq else None
+    return DropRange(stage, reason, first_seq, last_seq, count) if 1 <= first_seq <= last_seq else None
 
 
-def _exact(stage: Stage, reason: DropReason, part: SeqRange) -> DropRange:
+def _exact(stage: int, reason: int, part: SeqRange) -> DropRange:
     """A declaration that all of a range was dropped."""
     return DropRange(stage, reason, part.first, part.last, part.last - part.first + 1)
 
