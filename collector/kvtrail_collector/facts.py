@@ -146,7 +146,10 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """All that is known of one request between its arrival and its first token (or what ended it before that)."""
+    """All that is known of one request between its arrival and its first token (or what ended it before that).
+
+    `shared_ops` were begun for others; the request waited for them too, and said so by name.
+    """
 
     request: RequestId
     text: str | None
@@ -162,6 +165,7 @@ class RequestFacts:
     chunks: tuple[Chunk, ...]
     waits: tuple[Wait, ...]
     timeline: Timeline
+    shared_ops: tuple[Op, ...] = ()
 
     @property
     def censored(self) -> bool:

@@ -12,7 +12,7 @@ from kvtrail_schema.identity import NamespaceId, OpId, RequestId, Seq, Stream
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.facts import Chunk, EndKind, Lookup, Op, RequestFacts, State, StateChange, Timeline, Wait
-from kvtrail_collector.facts_join import Slices, joined_ops, request_index
+from kvtrail_collector.facts_join import Slices, joined_ops, named_ops, request_index
 from kvtrail_collector.facts_ops import OpColumns, op_columns, op_structs
 from kvtrail_collector.facts_rows import NO_ID, NO_INT, IdArray, IntArray, Interval, Rows, rows_of_events, rows_of_table
 from kvtrail_collector.facts_steps import StepColumns, step_columns, timelines
@@ -91,6 +91,7 @@ class _Builder:
         self.arrivals, self.index = request_index(rows)
         self.op_structs = op_structs(ops)
         self.own_ops = joined_ops(rows, ops, self.index)
+        self.named_ops = named_ops(rows, ops, self.index)
         self.states = self._slices(*_STATES)
         self.lookups = self._slices(Kind.LOOKUP_FINISHED)
         self.chunks = self._slices(Kind.PREFILL_CHUNK)
@@ -135,11 +136,17 @@ class _Builder:
                 chunks=tuple(self.chunks.of(chunks, place)),
                 waits=tuple(self.waits.of(waits, place)),
                 timeline=self.lines[stream],
+                shared_ops=self._shared_ops(place),
             )
 
     def _ops(self, place: int) -> tuple[Op, ...]:
         """The ops of one request."""
         return tuple(self.op_structs[index] for index in self.own_ops.of(self.own_ops.listed, place))
+
+    def _shared_ops(self, place: int) -> tuple[Op, ...]:
+        """The ops that a request waited for by name, though others began them."""
+        own = set(self.own_ops.of(self.own_ops.listed, place))
+        return tuple(self.op_structs[index] for index in self.named_ops.of(self.named_ops.listed, place) if index not in own)
 
     def _states(self) -> list[StateChange]:
         """All changes of state, parallel to their rows."""

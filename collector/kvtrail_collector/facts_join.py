@@ -78,6 +78,24 @@ def joined_ops(rows: Rows, ops: OpColumns, index: RequestIndex) -> Slices:
     return grouped(pairs[:, 1], pairs[:, 0], len(index.keys))
 
 
+def named_ops(rows: Rows, ops: OpColumns, index: RequestIndex) -> Slices:
+    """The ops that the waits of each request name, whoever began them."""
+    places = rows.of_kinds(Kind.COPY_WAITED)
+    places = places[rows.ids["op"][places] != NO_ID]
+    codes = np.unique(ops.op)
+    width = np.int64(len(codes) + 1)
+    have = ops.stream * width + np.searchsorted(codes, ops.op)
+    named = rows.ids["op"][places]
+    want = rows.stream[places] * width + np.searchsorted(codes, named)
+    order = np.argsort(have, kind="stable")
+    place = np.minimum(np.searchsorted(have[order], want), max(len(have) - 1, 0))
+    found = order[place] if len(have) else np.zeros(len(places), dtype=np.int64)
+    there = (ops.op[found] == named) & (ops.stream[found] == rows.stream[places]) if len(have) else np.zeros(0, dtype=bool)
+    request = index.find(rows.stream[places], rows.ids["req"][places])
+    pairs = np.unique(np.stack([request[there], found[there]], axis=1), axis=0) if there.any() else np.zeros((0, 2), np.int64)
+    return grouped(pairs[:, 1], pairs[:, 0], len(index.keys))
+
+
 def _used_prefetches(rows: Rows, ops: OpColumns, index: RequestIndex) -> tuple[IntArray, IntArray]:
     """Pairs (op, request) in which the request used a prefetch that the op served."""
     places = rows.of_kinds(Kind.PREFETCH_USED)

@@ -54,6 +54,11 @@ def ledger_of(facts: RequestFacts) -> Ledger:
     return Ledger(facts.request, start, end, facts.end, parts, painter.hidden())
 
 
+def _touches(op: Op, start_ns: int, end_ns: int) -> bool:
+    """Whether an op was under way within an interval."""
+    return op.queued_ns < end_ns and (op.closing_ns is None or op.closing_ns > start_ns)
+
+
 class Painter:
     """Applies the rules to one interval of one request. Used once, by one thread."""
 
@@ -61,9 +66,9 @@ class Painter:
         self.facts, self.start_ns, self.end_ns = facts, start_ns, end_ns
         self.canvas = Canvas(start_ns, end_ns)
         self.spells = spells(facts.states, start_ns, end_ns)
-        near = [op for op in facts.ops if op.closing_ns is None or op.closing_ns > start_ns]
-        self.ops = ends_last_first(op for op in near if op.queued_ns < end_ns)
-        self.segments = {op.op: self._op_segments(op) for op in self.ops}
+        self.ops = ends_last_first(op for op in facts.ops if _touches(op, start_ns, end_ns))
+        shared = [op for op in facts.shared_ops if _touches(op, start_ns, end_ns)]
+        self.segments = {op.op: self._op_segments(op) for op in (*self.ops, *shared)}
         self.chunks = chunk_segments(facts.chunks)
         self.covered: dict[Label, int] = {}
 
@@ -121,7 +126,8 @@ class Painter:
     def _waited_for(self, named: Iterable[int | None]) -> list[Op]:
         """The ops that waits are for: those named, and all loads of the request where one names none."""
         wanted = set(named)
-        return [op for op in self.facts.ops if op.op in wanted or (None in wanted and op.direction is Direction.LOAD)]
+        own = [op for op in self.facts.ops if op.op in wanted or (None in wanted and op.direction is Direction.LOAD)]
+        return [*own, *(op for op in self.facts.shared_ops if op.op in wanted)]
 
     def _paint_wait(self, low: int, high: int, ops: list[Op]) -> None:
         """Give one wait to the ops waited for, and what is left of it to noticing late."""
