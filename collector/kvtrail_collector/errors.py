@@ -15,6 +15,7 @@ CollectorError
 │   ├── StoreNewer       the file was written by a newer kvtrail than this one
 │   ├── StoreFull        the writer's queue is full: protocol, not failure; come again
 │   ├── StoreClosed      the writer has ended
+│   ├── PositionMoved    a batch does not follow what is stored of its source; the source reads again from there
 │   ├── StoreBroken      a statement failed; nothing of its transaction was kept
 │   └── StoreUnusable    the database gave up; the process has to start again
 ├── QuestionInvalid      a question that contradicts itself
@@ -98,6 +99,10 @@ class StoreFull(StoreError):
 
 class StoreClosed(StoreError):
     """The writer has ended; nothing more can be stored through it."""
+
+
+class PositionMoved(StoreError):
+    """A batch does not follow what is stored of its source. Nothing of it was kept; its source reads again from there."""
 
 
 class StoreBroken(StoreError):

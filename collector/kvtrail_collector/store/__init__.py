@@ -1,7 +1,8 @@
 """Where events are kept: one DuckDB file, one writer, and the books that make storing exactly once."""
 
 from kvtrail_collector.store.account import Account, Incoming, Receipt
+from kvtrail_collector.store.positions import Place, Position, Positions, Reached
 from kvtrail_collector.store.quarantine import Quarantined
 from kvtrail_collector.store.store import MEMORY, Store
 
-__all__ = ["MEMORY", "Account", "Incoming", "Quarantined", "Receipt", "Store"]
+__all__ = ["MEMORY", "Account", "Incoming", "Place", "Position", "Positions", "Quarantined", "Reached", "Receipt", "Store"]

@@ -16,6 +16,7 @@ from kvtrail_collector.projections import INCOMING, Projection
 from kvtrail_collector.store.account import Account
 from kvtrail_collector.store.foreign import map_duckdb_errors
 from kvtrail_collector.store.plan import Plan
+from kvtrail_collector.store.positions import write_positions
 
 _I32, _I64, _U8, _U16, _U64 = pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint64()
 
@@ -58,6 +59,7 @@ def commit(connection: duckdb.DuckDBPyConnection, plan: Plan, projections: Seque
     """
     with map_duckdb_errors(where), transaction(connection):
         _write_books(connection, plan)
+        write_positions(connection, plan.positions)
         if plan.rows is not None:
             _write_rows(connection, plan.rows, projections)
 

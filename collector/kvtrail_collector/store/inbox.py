@@ -13,6 +13,7 @@ import duckdb
 
 from kvtrail_collector.errors import StoreClosed, StoreFull
 from kvtrail_collector.store.account import Incoming, Receipt
+from kvtrail_collector.store.positions import Position
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,6 +22,7 @@ class Delivery:
 
     incoming: Incoming
     done: Future[Receipt] = field(default_factory=Future)
+    position: Position | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -35,6 +37,7 @@ class Errand:
     action: Callable[[duckdb.DuckDBPyConnection], None]
     done: Future[None] = field(default_factory=Future)
     size_bytes: int = 0
+    position: Position | None = None
 
 
 Task = Delivery | Errand

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from kvtrail_schema.identity import Stream
 
 from kvtrail_collector.store.account import Account, Incoming, Receipt, absorb, opened, stream_of
+from kvtrail_collector.store.positions import Positions
 
 Accounts = Mapping[Stream, Account]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """New rows of `events` (with their stream ids), the accounts after them, and each batch's receipt, in order."""
+    """New rows of `events` (with their stream ids), the accounts after them, each batch's receipt in order, and how far
+    the sources of the batches are stored with them.
+    """
 
     before: Accounts
     after: Accounts
     rows: pa.Table | None
     receipts: tuple[Receipt, ...]
+    positions: Positions = field(default_factory=dict)
 
     def opened(self) -> list[Account]:
         """Accounts of streams that were not known before."""

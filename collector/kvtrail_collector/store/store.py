@@ -19,6 +19,7 @@ from kvtrail_collector.store.books import load_accounts
 from kvtrail_collector.store.foreign import map_duckdb_errors
 from kvtrail_collector.store.inbox import Inbox
 from kvtrail_collector.store.migrate import migrate
+from kvtrail_collector.store.positions import Position, Positions, load_positions
 from kvtrail_collector.store.quarantine import Quarantined
 from kvtrail_collector.store.writer import Writer, WriterStatistics
 
@@ -71,7 +72,8 @@ class Store:
                 accounts = load_accounts(connection)
                 _harden(connection)
                 inbox = Inbox(capacity=queue_batches, capacity_bytes=queue_bytes)
-                writer = Writer(connection.cursor(), accounts, projections, inbox, where=path)
+                positions = load_positions(connection)
+                writer = Writer(connection.cursor(), accounts, projections, inbox, where=path, positions=positions)
             except BaseException:
                 connection.close()
                 raise
@@ -93,18 +95,21 @@ class Store:
         """A number that changes whenever stored data does. Any thread."""
         return self._writer.version
 
-    def submit(self, incoming: Incoming) -> Future[Receipt]:
+    def submit(self, incoming: Incoming, position: Position | None = None) -> Future[Receipt]:
         """Queue a batch. Any thread; never blocks. The future is done after the commit: the rows are on disk by then.
+
+        A position is stored in the same transaction, and only where it follows the one that is stored; else the future
+        fails with `PositionMoved`, and nothing of the batch is kept.
 
         Raises:
             StoreFull: come again.
             StoreClosed: the store has been closed.
         """
-        return self._writer.submit(incoming)
+        return self._writer.submit(incoming, position)
 
-    def quarantine(self, item: Quarantined) -> Future[None]:
+    def quarantine(self, item: Quarantined, position: Position | None = None) -> Future[None]:
         """Queue a batch that could not be read. As `submit`."""
-        return self._writer.errand(item.keep)
+        return self._writer.errand(item.keep, position)
 
     def rebuild(self) -> Future[None]:
         """Compute all projections again from events, in one transaction. As `submit`; takes seconds a million events."""
@@ -113,6 +118,10 @@ class Store:
     def accounts(self) -> dict[Stream, Account]:
         """The books of all streams, as the last commit left them. Any thread; cheap."""
         return self._writer.accounts()
+
+    def positions(self) -> Positions:
+        """How far each source is stored, as the last commit left it. Any thread; cheap."""
+        return self._writer.positions()
 
     def statistics(self) -> WriterStatistics:
         """What the writer did and what waits for it. Any thread; cheap."""

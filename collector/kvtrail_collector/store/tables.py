@@ -91,6 +91,16 @@ DROP_RANGES: Final = sa.Table(
 )
 """The drops that senders declared. `count` is less than the span where a declaration covers seqs that were not dropped."""
 
+SOURCE_POSITIONS: Final = sa.Table(
+    "source_positions",
+    METADATA,
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("partition", sa.Integer, nullable=False, autoincrement=False),
+    sa.Column("next_offset", sa.BigInteger, nullable=False),
+    sa.Column("expired", sa.BigInteger, nullable=False),
+)
+"""How far each partition of a source is stored; changes in the same transaction as the rows."""
+
 QUARANTINE: Final = sa.Table(
     "quarantine",
     METADATA,
@@ -99,8 +109,11 @@ QUARANTINE: Final = sa.Table(
     sa.Column("engine", sa.Text),
     sa.Column("size_bytes", sa.BigInteger, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("source", sa.Text),
+    sa.Column("partition", sa.Integer),
+    sa.Column("record_offset", sa.BigInteger),
 )
-"""Batches that could not be read: why, from whom, and their first bytes."""
+"""Batches that could not be read: why, from whom, their first bytes, and where they still stand in their source."""
 
 REQUESTS: Final = sa.Table(
     "requests",

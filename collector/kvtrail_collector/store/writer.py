@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -23,6 +24,7 @@ from kvtrail_collector.store.commit import commit, transaction
 from kvtrail_collector.store.foreign import map_duckdb_errors
 from kvtrail_collector.store.inbox import Delivery, Errand, Inbox, InboxStatistics, Task
 from kvtrail_collector.store.plan import make_plan
+from kvtrail_collector.store.positions import Position, Positions, advance, write_positions
 
 GROUP_ROWS: Final = 4 * 122_880
 """The most rows of one transaction: four row groups of DuckDB, so that a commit never stalls for long."""
@@ -57,6 +59,7 @@ class Writer:
         inbox: Inbox,
         *,
         where: str,
+        positions: Positions | None = None,
     ) -> None:
         self._connection = connection  # used by the writer's thread alone
         self._projections = projections
@@ -64,25 +67,26 @@ class Writer:
         self._where = where
         self._lock = threading.Lock()
         self._accounts = accounts  # guarded by _lock; replaced, never changed in place
+        self._positions: Positions = positions or {}  # guarded by _lock; replaced, never changed in place
         self._commits = self._stored = self._duplicate = self._failed = self._version = 0  # guarded by _lock
         self._usable = True  # guarded by _lock
         self._thread = threading.Thread(target=self._run, name="kvtrail-store-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, incoming: Incoming) -> Future[Receipt]:
+    def submit(self, incoming: Incoming, position: Position | None = None) -> Future[Receipt]:
         """Queue a batch. Any thread; never blocks. The future is done after the commit.
 
         Raises:
             StoreFull: come again.
             StoreClosed: the writer has ended.
         """
-        delivery = Delivery(incoming)
+        delivery = Delivery(incoming, position=position)
         self._inbox.put_nowait(delivery)
         return delivery.done
 
-    def errand(self, action: Callable[[duckdb.DuckDBPyConnection], None]) -> Future[None]:
+    def errand(self, action: Callable[[duckdb.DuckDBPyConnection], None], position: Position | None = None) -> Future[None]:
         """Queue something else for the write connection, in a transaction of its own. As `submit`."""
-        errand = Errand(action)
+        errand = Errand(action, position=position)
         self._inbox.put_nowait(errand)
         return errand.done
 
@@ -90,6 +94,11 @@ class Writer:
         """The books as the last commit left them. Any thread."""
         with self._lock:
             return self._accounts
+
+    def positions(self) -> Positions:
+        """How far each source is stored, as the last commit left it. Any thread."""
+        with self._lock:
+            return self._positions
 
     @property
     def version(self) -> int:
@@ -129,7 +138,7 @@ class Writer:
         if not group:
             return
         try:
-            receipts = self._commit([delivery.incoming for delivery in group])
+            receipts = self._commit(group)
         except Exception as error:  # noqa: BLE001  # whatever it is, the senders must be told and the thread must live
             self._after_failure(group, error)
         else:
@@ -143,7 +152,7 @@ class Writer:
             return
         for delivery in group:
             try:
-                (receipt,) = self._commit([delivery.incoming])
+                (receipt,) = self._commit([delivery])
             except Exception as own:  # noqa: BLE001  # as in _store
                 self._tell_failure([delivery], own)
             else:
@@ -158,13 +167,15 @@ class Writer:
         for delivery in group:
             delivery.done.set_exception(_blame(error, delivery))
 
-    def _commit(self, group: list[Incoming]) -> Sequence[Receipt]:
+    def _commit(self, group: list[Delivery]) -> Sequence[Receipt]:
         """One transaction, then the books in memory."""
-        accounts = self.accounts()
-        plan = make_plan(accounts, group)
+        accounts, positions = self.accounts(), self.positions()
+        moved = advance(positions, (delivery.position for delivery in group))
+        plan = replace(make_plan(accounts, [delivery.incoming for delivery in group]), positions=moved)
         commit(self._connection, plan, self._projections, where=self._where)
         with self._lock:
             self._accounts = {**accounts, **plan.after}
+            self._positions = {**positions, **moved}
             self._commits += 1
             self._version += 1
             self._stored += sum(receipt.stored for receipt in plan.receipts)
@@ -175,13 +186,17 @@ class Writer:
         """Run an errand in its transaction."""
         if not errand.done.set_running_or_notify_cancel():
             return
+        positions = self.positions()
         try:
+            moved = advance(positions, [errand.position])
             with map_duckdb_errors(self._where), transaction(self._connection):
                 errand.action(self._connection)
+                write_positions(self._connection, moved)
         except Exception as error:  # noqa: BLE001  # as in _store
             errand.done.set_exception(error)
         else:
             with self._lock:
+                self._positions = {**positions, **moved}
                 self._version += 1
             errand.done.set_result(None)
 

@@ -23,12 +23,15 @@ WHERE table_name != 'alembic_version' ORDER BY table_name, ordinal_position
 """
 
 
-NEXT_STEP = """
+HEAD = max(path.name[1:5] for path in (files("kvtrail_migrations") / "versions").iterdir() if path.name.startswith("v"))
+"""The revision of our newest step; a file is named after its own."""
+
+NEXT_STEP = f"""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "next"
+down_revision = "{HEAD}"
 
 
 def upgrade() -> None:
@@ -75,7 +78,7 @@ def next_version(private_dir: Path) -> Path:
     """Our steps, and one more that a next version could have: it adds a column, and then a second one."""
     steps = private_dir / "steps"
     shutil.copytree(str(files("kvtrail_migrations")), steps, ignore=shutil.ignore_patterns("__pycache__"))
-    (steps / "versions" / "v0002_more.py").write_text(NEXT_STEP)
+    (steps / "versions" / "v9998_more.py").write_text(NEXT_STEP)
     return steps
 
 
@@ -87,14 +90,14 @@ def test_an_older_file_is_upgraded_with_its_rows(private_dir: Path, next_version
     with duckdb.connect(str(path)) as connection:
         migrate(connection, where=str(path), steps=next_version)
 
-        assert revision_of(connection) == "0002"
+        assert revision_of(connection) == "next"
         assert connection.execute("SELECT seq, more FROM events ORDER BY seq").fetchall() == [(1, None), (2, None), (3, None)]
 
 
 def test_an_upgrade_that_fails_changes_nothing(private_dir: Path, next_version: Path) -> None:
     """Half an upgrade is none: the file can still be opened by the version that wrote it."""
     path = private_dir / "events.duckdb"
-    (next_version / "versions" / "v0002_more.py").write_text(NEXT_STEP.replace("pass  # next", "raise ValueError('injected')"))
+    (next_version / "versions" / "v9998_more.py").write_text(NEXT_STEP.replace("pass  # next", "raise ValueError('injected')"))
     with Store.open(str(path)) as store:
         store.submit(batch(span(1, 3))).result()
     with duckdb.connect(str(path)) as connection:
@@ -102,7 +105,7 @@ def test_an_upgrade_that_fails_changes_nothing(private_dir: Path, next_version: 
         with pytest.raises(ValueError, match="injected"):
             migrate(connection, where=str(path), steps=next_version)
 
-        assert (revision_of(connection), columns_of(connection)) == ("0001", before)
+        assert (revision_of(connection), columns_of(connection)) == (HEAD, before)
     with Store.open(str(path)) as store:
         assert [account.stored.size for account in store.accounts().values()] == [3]
 
@@ -114,7 +117,7 @@ def test_an_empty_file_gets_all_steps(private_dir: Path) -> None:
     with Store.open(str(path)) as store, store.read() as cursor:
         revision = revision_of(cursor)
 
-    assert revision == "0001"
+    assert revision == HEAD
 
 
 def test_a_newer_file_is_refused_untouched(private_dir: Path) -> None:
@@ -128,7 +131,7 @@ def test_a_newer_file_is_refused_untouched(private_dir: Path) -> None:
         Store.open(str(path))
     trouble = caught.value.trouble
     assert str(path) == trouble.where
-    assert ("9999" in trouble.what, "0001" in trouble.what) == (True, True)
+    assert ("9999" in trouble.what, HEAD in trouble.what) == (True, True)
     assert "kvtrail that wrote it" in trouble.do
     with duckdb.connect(str(path)) as connection:
         assert revision_of(connection) == "9999"
