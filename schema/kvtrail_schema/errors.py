@@ -9,6 +9,7 @@ SchemaError
 │   ├── ChecksumMismatch  bytes changed on the way
 │   └── BodyInvalid       the frame is whole, what it holds is not a batch of events
 ├── EventInvalid          an event that breaks the contract of its kind
+├── OptionsInvalid        how to reach a Kafka cluster is said in a way that cannot be used
 └── JsonLinesError        a line that is no event; names file, line and field
 ```
 """
@@ -46,6 +47,10 @@ class BodyInvalid(CodecError):
 
 class EventInvalid(SchemaError):
     """An event that breaks the contract of its kind: a field missing, unknown, or out of its range."""
+
+
+class OptionsInvalid(SchemaError):
+    """How to reach a Kafka cluster is said in a way that cannot be used; the message says what to do."""
 
 
 @dataclass

@@ -14,14 +14,13 @@ import pyarrow as pa
 
 from kvtrail_collector.errors import PositionMoved
 
-_SCHEMA: Final = pa.schema(
-    [
-        pa.field("source", pa.utf8()),
-        pa.field("partition", pa.int32()),
-        pa.field("next_offset", pa.int64()),
-        pa.field("expired", pa.int64()),
-    ]
-)
+_TYPES: Final[dict[str, pa.DataType]] = {
+    "source": pa.utf8(),
+    "partition": pa.int32(),
+    "next_offset": pa.int64(),
+    "expired": pa.int64(),
+}
+_SCHEMA: Final = pa.schema(_TYPES)
 _LOAD: Final = "SELECT source, partition, next_offset, expired FROM source_positions"
 _SET: Final = """
 MERGE INTO source_positions AS old USING positions_in AS new ON old.source = new.source AND old.partition = new.partition
