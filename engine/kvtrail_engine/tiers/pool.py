@@ -3,45 +3,16 @@
 Everything here runs on the engine's thread; no lock is needed.
 """
 
-from collections import OrderedDict, deque
-from dataclasses import dataclass
-from enum import Enum
+from collections import Counter, deque
 from typing import NamedTuple
 
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import BlockId, NamespaceId, Slot
+from kvtrail_schema.identity import BlockId, Slot
 
+from kvtrail_engine.policy import EvictionPolicy, PriorityLru
+from kvtrail_engine.tiers.block import Block, Copy, CopyState, Doom, Terms
 
-class CopyState(Enum):
-    """Whether a copy's data is there."""
-
-    LOADING = "loading"
-    """An op is bringing it; nobody may read."""
-    READY = "ready"
-    """Readable."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """What a block is, wherever its copies lie: identity, namespace, prefix, token range."""
-
-    id: BlockId
-    ns: NamespaceId
-    parent: BlockId | None
-    token_start: int
-    tokens: int
-
-
-@dataclass(slots=True, eq=False)
-class Copy:
-    """One physical place of a block."""
-
-    block: Block
-    tier: Tier
-    slot: Slot
-    state: CopyState
-    used_ns: int
-    refs: int = 0
+__all__ = ["Block", "Copy", "CopyState", "Doom", "PoolStatistics", "Terms", "TierPool"]
 
 
 class PoolStatistics(NamedTuple):
@@ -58,18 +29,20 @@ class PoolStatistics(NamedTuple):
 
 
 class TierPool:
-    """Slots, an index by block, and the least recently used order of the copies that nobody uses.
+    """Slots, an index by block, who owns how many of them, and a policy that orders the copies that nobody uses.
 
     Invariants: a slot is free, or taken without a copy, or under exactly one copy; a copy is evictable exactly when it
-    is ready and has no references; a copy with references is never handed out as a victim.
+    is ready, indexed and has no references; a copy with references is never handed out as a victim.
     """
 
-    def __init__(self, tier: Tier, slots: int) -> None:
+    def __init__(self, tier: Tier, slots: int, policy: EvictionPolicy | None = None) -> None:
         self.tier = tier
         self.slots = slots
         self._free: deque[Slot] = deque(Slot(slot) for slot in range(slots))
         self._copies: dict[BlockId, Copy] = {}
-        self._evictable: OrderedDict[BlockId, Copy] = OrderedDict()
+        self._policy: EvictionPolicy = PriorityLru() if policy is None else policy
+        self._owner_of: dict[Slot, str] = {}
+        self._held: Counter[str] = Counter()
 
     @property
     def free(self) -> int:
@@ -79,18 +52,35 @@ class TierPool:
     @property
     def available(self) -> int:
         """Slots that can be taken at once or after evictions."""
-        return len(self._free) + len(self._evictable)
+        return len(self._free) + self._policy.idle()
 
     def find(self, block: BlockId) -> Copy | None:
         """The copy of a block, ready or loading; its turn to go does not change."""
         return self._copies.get(block)
 
-    def take(self) -> Slot | None:
-        """A free slot, or None where an eviction must come first. Nothing else changes."""
-        return self._free.popleft() if self._free else None
+    def held(self, owner: str) -> int:
+        """Slots that a tenant has taken, with a copy or without."""
+        return self._held[owner]
+
+    def idle(self, owner: str) -> int:
+        """Of a tenant's slots, those that could be evicted."""
+        return self._policy.idle(owner)
+
+    def take(self, owner: str = "") -> Slot | None:
+        """A free slot for a tenant, or None where an eviction must come first. Nothing else changes."""
+        if not self._free:
+            return None
+        slot = self._free.popleft()
+        self._owner_of[slot] = owner
+        self._held[owner] += 1
+        return slot
 
     def give_back(self, slot: Slot) -> None:
-        """Return a slot that was taken and got no copy."""
+        """Return a slot that was taken and has no copy (any more)."""
+        owner = self._owner_of.pop(slot)
+        self._held[owner] -= 1
+        if not self._held[owner]:
+            del self._held[owner]
         self._free.append(slot)
 
     def insert(self, copy: Copy) -> None:
@@ -102,7 +92,7 @@ class TierPool:
     def acquire(self, copy: Copy) -> int:
         """One more reference; the number after it."""
         copy.refs += 1
-        self._evictable.pop(copy.block.id, None)
+        self._policy.withdraw(copy)
         return copy.refs
 
     def release(self, copy: Copy, now_ns: int) -> int:
@@ -119,31 +109,44 @@ class TierPool:
         copy.used_ns = now_ns
         self._place(copy)
 
-    def victim(self) -> Copy | None:
-        """The least recently used copy that nobody uses; it stays until it is removed."""
-        return next(iter(self._evictable.values()), None)
+    def victim(self, owner: str | None = None) -> Copy | None:
+        """The copy that nobody uses and whose turn it is, of one tenant where one is named; it stays until it is removed."""
+        return next(iter(self.victims(1, owner)), None)
 
-    def victims(self, limit: int) -> list[Copy]:
-        """Up to `limit` victims, the least recently used first."""
-        return [copy for copy, _ in zip(self._evictable.values(), range(limit), strict=False)]
+    def victims(self, limit: int, owner: str | None = None) -> list[Copy]:
+        """Up to `limit` victims, in the order in which they would leave."""
+        return self._policy.victims(limit, owner)
+
+    def advance(self, now_ns: int) -> list[Copy]:
+        """Let priorities lapse; the idle copies that have expired."""
+        return self._policy.advance(now_ns)
+
+    def copies(self) -> list[Copy]:
+        """Every indexed copy, in no order."""
+        return list(self._copies.values())
 
     def remove(self, copy: Copy) -> None:
         """Forget a copy and free its slot."""
         assert copy.refs == 0, f"block {copy.block.id:016x} in {self.tier.name} is in use"
         self.forget(copy)
-        self._free.append(copy.slot)
+        self.give_back(copy.slot)
 
     def forget(self, copy: Copy) -> None:
-        """Forget a copy and leave its slot taken, for whoever holds the slot."""
-        del self._copies[copy.block.id]
-        self._evictable.pop(copy.block.id, None)
+        """Forget a copy and leave its slot taken, for whoever holds the slot. A condemned copy was forgotten before."""
+        if self._copies.get(copy.block.id) is copy:
+            del self._copies[copy.block.id]
+        self._policy.withdraw(copy)
+
+    def condemn(self, copy: Copy, doom: Doom) -> None:
+        """Take an invalidated copy out of the index, so that nobody finds it any more; its slot stays taken for now."""
+        copy.doom = doom
+        self.forget(copy)
 
     def statistics(self) -> PoolStatistics:
         """What is where, now."""
-        return PoolStatistics(self.slots, len(self._free), len(self._copies), len(self._evictable))
+        return PoolStatistics(self.slots, len(self._free), len(self._copies), self._policy.idle())
 
     def _place(self, copy: Copy) -> None:
-        """Put a copy that nobody uses at the end of the order of going."""
-        if copy.refs == 0 and copy.state is CopyState.READY:
-            self._evictable[copy.block.id] = copy
-            self._evictable.move_to_end(copy.block.id)
+        """Offer a copy that nobody uses to the policy."""
+        if copy.refs == 0 and copy.state is CopyState.READY and copy.doom is None:
+            self._policy.offer(copy)
