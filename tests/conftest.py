@@ -9,13 +9,21 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.broker import bootstrap, own_broker, said
 from tests.real import require_real
+
+__all__ = ["bootstrap", "own_broker"]  # fixtures of every folder
 
 # Two shared cores: an example may take long without being wrong. Failing examples are printed as code, and none are kept.
 settings.register_profile(
     "kvtrail", deadline=None, print_blob=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("kvtrail")
+
+
+def pytest_report_header() -> str:
+    """Say which broker is used, in the first lines of a run."""
+    return said()
 
 
 @pytest.fixture

@@ -56,9 +56,12 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     engine: Annotated[str, Meta(min_length=1, max_length=256, description="the operator's name for this serving instance")]
-    transport: Annotated[str, Meta(description="http://host:port, https://host:port, or file:///directory")]
+    transport: Annotated[
+        str, Meta(description="http(s)://host:port, file:///directory, or kafka://host:port[,host:port]/topic")
+    ]
     rank: Annotated[int, Meta(ge=0, le=65534, description="data- or tensor-parallel rank inside the engine")] = 0
     token_file: Annotated[Path | None, Meta(description="file (0600) with the token for sending events")] = None
+    kafka_options_file: Annotated[Path | None, Meta(description="file (0600, TOML) with TLS and SASL options of Kafka")] = None
     ring_dir: Annotated[Path, Meta(description="where rings lie, closed to others; shared memory by default")] = msgspec.field(
         default_factory=default_ring_dir
     )

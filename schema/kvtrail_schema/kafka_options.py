@@ -90,7 +90,7 @@ def read_options(path: Path | None) -> KafkaOptions:
     try:
         mode = path.stat().st_mode
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-        options = msgspec.convert(table, KafkaOptions, strict=False)
+        options = msgspec.convert(table, KafkaOptions, dec_hook=lambda kind, value: kind(value))
     except (OSError, ValueError) as error:
         # The text of an error of the file's own may quote a line of it, and a line may be a password.
         what = error.strerror if isinstance(error, OSError) else _without_values(error)

@@ -13,10 +13,15 @@ from kvtrail_agent.errors import TransportUnavailable
 from kvtrail_agent.testing import RecordingTransport
 from kvtrail_agent.transports import Transport
 from kvtrail_agent.transports.file import FileTransport, read_segments
+from kvtrail_agent.transports.files import TransportFiles
 from kvtrail_agent.transports.http import HttpTransport
+from kvtrail_agent.transports.kafka import KafkaTimeouts, KafkaTransport
+from kvtrail_agent.transports.kafka_address import read_address
+from kvtrail_cli.demo.broker import LocalBroker
 
 from tests.agent.frames import Frame, frame_of
 from tests.agent.receivers import receiving
+from tests.broker import new_topic, values_in
 
 TIMEOUT_S = 5.0
 
@@ -32,7 +37,7 @@ class Carrier:
 
 
 @contextmanager
-def by_http(_folder: Path) -> Iterator[Carrier]:
+def by_http(_folder: Path, _request: pytest.FixtureRequest) -> Iterator[Carrier]:
     """To a real server on this host, which hangs when it is taken away."""
     with receiving() as receiver:
         client = httpx.Client(base_url=receiver.url, timeout=0.3, trust_env=False)
@@ -40,7 +45,7 @@ def by_http(_folder: Path) -> Iterator[Carrier]:
 
 
 @contextmanager
-def by_file(folder: Path) -> Iterator[Carrier]:
+def by_file(folder: Path, _request: pytest.FixtureRequest) -> Iterator[Carrier]:
     """Into a directory, which is taken away as a whole, with what is in it."""
     place = folder / "segments"
     place.mkdir()
@@ -49,16 +54,32 @@ def by_file(folder: Path) -> Iterator[Carrier]:
 
 
 @contextmanager
-def by_recording(_folder: Path) -> Iterator[Carrier]:
+def by_recording(_folder: Path, _request: pytest.FixtureRequest) -> Iterator[Carrier]:
     """Into memory: the double must keep the promises that the real ones keep."""
     transport = RecordingTransport()
     failure = TransportUnavailable("told to")
     yield Carrier(transport, lambda: transport.frames, lambda: transport._failures.append(failure), lambda: None)
 
 
-CARRIERS: dict[str, Callable[[Path], AbstractContextManager[Carrier]]] = {
+@contextmanager
+def by_kafka(_folder: Path, request: pytest.FixtureRequest) -> Iterator[Carrier]:
+    """To a topic of a real broker, which hangs when it is taken away."""
+    broker: LocalBroker = request.getfixturevalue("own_broker")
+    topic = new_topic(broker.bootstrap)
+    address = read_address(f"kafka://{broker.bootstrap}/{topic}", TransportFiles())
+    transport = KafkaTransport(address, timeouts=KafkaTimeouts(connect_s=1.0, request_s=0.8, deliver_s=1.0))
+    try:
+        yield Carrier(transport, lambda: values_in(broker.bootstrap, topic), broker.pause, broker.resume)
+    finally:
+        broker.resume()
+
+
+Maker = Callable[[Path, pytest.FixtureRequest], AbstractContextManager[Carrier]]
+
+CARRIERS: dict[str, Maker] = {
     "http": by_http,
     "file": by_file,
+    "kafka": by_kafka,
     "recording": by_recording,
 }
 
@@ -66,8 +87,8 @@ CARRIERS: dict[str, Callable[[Path], AbstractContextManager[Carrier]]] = {
 @pytest.fixture(params=list(CARRIERS.values()), ids=list(CARRIERS))
 def carrier(request: pytest.FixtureRequest, private_dir: Path) -> Iterator[Carrier]:
     """Each transport in turn, closed at the end."""
-    make: Callable[[Path], AbstractContextManager[Carrier]] = request.param
-    with make(private_dir) as made:
+    make: Maker = request.param
+    with make(private_dir, request) as made:
         yield made
         made.transport.close()
 

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from kvtrail_schema.header import BatchHeader
 
 from kvtrail_agent.errors import SettingsInvalid
+from kvtrail_agent.transports.files import TransportFiles
+from kvtrail_agent.transports.kafka_address import read_address
 from kvtrail_agent.transports.token import read_token
 
 
@@ -47,15 +49,20 @@ _OPENERS: Final = {
     "http": "kvtrail_agent.transports.http",
     "https": "kvtrail_agent.transports.http",
     "file": "kvtrail_agent.transports.file",
+    "kafka": "kvtrail_agent.transports.kafka",
 }
 
 
-def check_address(url: str, token_file: Path | None) -> str:
-    """See at start, without loading a transport, that an address and its token can be used; the module that opens it.
+def check_address(url: str, token_file: Path | None, kafka_options_file: Path | None = None) -> str:
+    """See at start, without loading a transport, that an address and its files can be used; the module that opens it.
 
     Raises:
-        SettingsInvalid: no transport has that scheme, or the address or the token's file is not usable.
+        SettingsInvalid: no transport has that scheme, or the address or a file is not usable.
     """
+    if url.startswith("kafka:"):
+        # Several brokers in one address are no address to a parser of URLs.
+        read_address(url, TransportFiles(token_file, kafka_options_file))
+        return _OPENERS["kafka"]
     try:
         parts = urlsplit(url)
         has_place = bool(parts.path if parts.scheme == "file" else parts.hostname) and parts.port != 0
@@ -73,11 +80,12 @@ def check_address(url: str, token_file: Path | None) -> str:
     return module
 
 
-def open_transport(url: str, token_file: Path | None = None) -> Transport:
-    """The transport for an address: `http://host:port`, `https://host:port`, or `file:///directory`.
+def open_transport(url: str, token_file: Path | None = None, kafka_options_file: Path | None = None) -> Transport:
+    """The transport for an address: `http(s)://host:port`, `file:///directory`, or `kafka://host:port[,host:port]/topic`.
 
     Raises:
-        SettingsInvalid: no transport has that scheme, or the address or the token's file is not usable.
+        SettingsInvalid: no transport has that scheme, or the address or a file is not usable.
     """
-    opener: Callable[[str, Path | None], Transport] = import_module(check_address(url, token_file)).open
-    return opener(url, token_file)
+    module = import_module(check_address(url, token_file, kafka_options_file))
+    opener: Callable[[str, TransportFiles], Transport] = module.open
+    return opener(url, TransportFiles(token_file, kafka_options_file))

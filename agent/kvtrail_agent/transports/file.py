@@ -18,6 +18,7 @@ from kvtrail_schema.errors import FrameTooLarge
 from kvtrail_schema.header import DEFAULT_LIMITS, BatchHeader
 
 from kvtrail_agent.errors import SettingsInvalid, TransportUnavailable
+from kvtrail_agent.transports.files import TransportFiles
 
 SEGMENT_BYTES: Final = 64 << 20
 _LENGTH: Final = struct.Struct("<I")
@@ -131,7 +132,7 @@ def _next_frame(raw: bytes, path: Path) -> int:
     return int(size)
 
 
-def open(url: str, token_file: Path | None) -> FileTransport:  # noqa: A001, ARG001 - the form that every transport's module has
+def open(url: str, files: TransportFiles) -> FileTransport:  # noqa: A001, ARG001 - the form that every transport's module has
     """A transport into the directory of a `file:///…` address, which is made if it is not there."""
     directory = Path(unquote(urlsplit(url).path))
     if not directory.is_absolute():

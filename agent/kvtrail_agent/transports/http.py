@@ -1,13 +1,13 @@
 """Frames by HTTP to a collector: `POST /v1/events`, one frame a request, acknowledged after the commit."""
 
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final
 
 import httpx
 from kvtrail_schema.header import CONTENT_TYPE, BatchHeader
 
 from kvtrail_agent.errors import BatchRejected, SettingsInvalid, TransportUnavailable
+from kvtrail_agent.transports.files import TransportFiles
 from kvtrail_agent.transports.token import read_token
 
 EVENTS_PATH: Final = "/v1/events"
@@ -51,13 +51,13 @@ class HttpTransport:
         self._client.close()
 
 
-def open(url: str, token_file: Path | None) -> HttpTransport:  # noqa: A001 - the name that every transport's module has
+def open(url: str, files: TransportFiles) -> HttpTransport:  # noqa: A001 - the name that every transport's module has
     """A transport to the collector at an address. Connects at the first frame.
 
     Raises:
         SettingsInvalid: the address or the token's file is not usable.
     """
-    headers = {"authorization": f"Bearer {read_token(token_file)}"} if token_file else {}
+    headers = {"authorization": f"Bearer {read_token(files.token_file)}"} if files.token_file else {}
     try:
         client = httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT, trust_env=False)
     except (httpx.InvalidURL, UnicodeEncodeError) as error:
