@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.enums import Tier
+from kvtrail_schema.reasons import BackpressureReason
 
+from kvtrail_engine.backpressure import Pressure
 from kvtrail_engine.clock import Clock
 from kvtrail_engine.estimates import Estimator
 from kvtrail_engine.history import History
@@ -15,7 +17,10 @@ from kvtrail_engine.tiers.pool import TierPool
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Only the engine's thread reads or changes what hangs here; so none of it has a lock, and events keep their order."""
+    """Only the engine's thread reads or changes what hangs here; so none of it has a lock, and events keep their order.
+
+    `pools` goes from the fastest tier to the slowest. A tier that is off has no slots; remote is there only where it is set.
+    """
 
     settings: EngineSettings
     clock: Clock
@@ -24,6 +29,7 @@ class Context:
     pools: dict[Tier, TierPool]
     history: History
     estimates: Estimator
+    pressure: Pressure
 
     @property
     def gpu(self) -> TierPool:
@@ -39,3 +45,9 @@ class Context:
     def nvme(self) -> TierPool:
         """The slots of the segment files."""
         return self.pools[Tier.NVME]
+
+    @property
+    def readable(self) -> list[TierPool]:
+        """The tiers below the gpu that can be read from now, the fastest first: a lost remote is not among them."""
+        is_lost = self.pressure.is_on(BackpressureReason.REMOTE_LOST)
+        return [pool for tier, pool in self.pools.items() if tier is not Tier.GPU and not (is_lost and tier is Tier.REMOTE)]

@@ -4,6 +4,7 @@ from collections import deque
 
 from kvtrail_schema.reasons import ErrorReason
 
+from kvtrail_engine.backpressure import QueueWatch
 from kvtrail_engine.context import Context
 from kvtrail_engine.errors import EngineFailedError
 from kvtrail_engine.inbox import Call, CancelAsked, Inbox, Message, OpEnded, OpStarted, Submitted
@@ -32,6 +33,7 @@ class Core:
         stepping: Stepping,
         transfers: Transfers,
         sampler: Sampler,
+        watch: QueueWatch,
     ) -> None:
         self._context = context
         self._inbox = inbox
@@ -40,6 +42,7 @@ class Core:
         self._stepping = stepping
         self._transfers = transfers
         self._sampler = sampler
+        self._watch = watch
         self._is_closing = False
         self._unhandled: deque[Message] = deque()
         self.failure: EngineFailedError | None = None
@@ -56,7 +59,8 @@ class Core:
 
     def declare_tiers(self) -> None:
         """Tell which tiers there are, and how large."""
-        for level, (tier, pool) in enumerate(self._context.pools.items()):
+        on = {tier: pool for tier, pool in self._context.pools.items() if pool.slots}
+        for level, (tier, pool) in enumerate(on.items()):
             size_bytes = pool.slots * self._context.settings.block_bytes
             self._context.emit.tier_declared(tier, size_bytes, f"{tier.name.lower()} level {level}")
 
@@ -77,6 +81,8 @@ class Core:
         if self._stepping.is_done():
             self._stepping.finish()
             self._lifecycle.sweep_cancelled()
+        self._watch.review()
+        self._lifecycle.admission.review()
         self._lifecycle.prepare_waiting()
         if self._stepping.in_flight is None and (plan := self._scheduler.plan()) is not None:
             self._stepping.start(plan)

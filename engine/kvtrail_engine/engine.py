@@ -1,15 +1,17 @@
 """The engine as its users hold it: start, submit, close."""
 
+import secrets
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import torch
 from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.reasons import OrphanReason
+from kvtrail_schema.reasons import BackpressureReason, OrphanReason
 
+from kvtrail_engine.backpressure import Pressure, PressureStatistics, QueueWatch
 from kvtrail_engine.clock import Clock, SystemClock
 from kvtrail_engine.context import Context
 from kvtrail_engine.core import Core
@@ -31,7 +33,7 @@ from kvtrail_engine.runtime.copies import CopyStream
 from kvtrail_engine.runtime.device import choose_device, label_of, make_deterministic
 from kvtrail_engine.sampling import Sampler
 from kvtrail_engine.scheduler import Scheduler
-from kvtrail_engine.settings import EngineSettings
+from kvtrail_engine.settings import EngineSettings, RemoteSettings
 from kvtrail_engine.stepping import Stepping
 from kvtrail_engine.tiers.floor import Floor
 from kvtrail_engine.tiers.host import HostMover
@@ -41,6 +43,10 @@ from kvtrail_engine.tiers.queue import QueueStatistics, TransferQueue
 from kvtrail_engine.tiers.segments import SegmentStore, remove_segments
 from kvtrail_engine.tiers.workers import Workers
 from kvtrail_engine.transfers import Transfers
+
+if TYPE_CHECKING:
+    from kvtrail_engine.tiers.remote import RemoteMover
+    from kvtrail_engine.tiers.remote_tier import RemoteStatistics, RemoteTier
 
 T = TypeVar("T")
 
@@ -53,6 +59,10 @@ class EngineStatistics(NamedTuple):
     waiting: int
     active: int
     totals: Totals
+    pressure: PressureStatistics
+    step_busy_ns: int
+    """The time in which some step ran."""
+    remote: "RemoteStatistics | None" = None
 
 
 class Engine:
@@ -65,6 +75,8 @@ class Engine:
         SettingsError: the settings cannot work.
         StorageError: `data_dir` cannot be used.
     """
+
+    remote: "RemoteTier | None" = None
 
     def __init__(self, settings: EngineSettings, observers: Sequence[Emitter] = (), clock: Clock | None = None) -> None:
         settings.check()
@@ -90,6 +102,8 @@ class Engine:
     def start(self) -> Self:
         """Declare what there is, and start the threads."""
         self._declare()
+        if self.remote is not None:
+            self.remote.start()
         for workers in self._workers:
             workers.start()
         self._thread.start()
@@ -150,6 +164,9 @@ class Engine:
             waiting=len(self._scheduler.waiting),
             active=self._scheduler.active,
             totals=self.lifecycle.totals,
+            pressure=self.context.pressure.statistics(),
+            step_busy_ns=self._stepping.busy_ns,
+            remote=None if self.remote is None else self.remote.statistics(),
         )
 
     def close(self) -> None:
@@ -163,6 +180,8 @@ class Engine:
             self._thread.join()
             for workers in self._workers:
                 workers.close()
+        if self.remote is not None:
+            self.remote.close()
         self._store.close()
         self._dir.close()
 
@@ -190,6 +209,35 @@ class Engine:
             Workers("host", self._queues[Tier.HOST], host, reports, self._clock),
             Workers("nvme", self._queues[Tier.NVME], nvme, reports, self._clock),
         ]
+        if settings.remote is not None:
+            self._add_remote(settings.remote, reports)
+
+    def _add_remote(self, given: RemoteSettings, reports: InboxReports) -> None:
+        """Connect to the remote, and give it a queue, a floor and threads."""
+        from kvtrail_engine.tiers.remote_tier import RemoteTier  # noqa: PLC0415 - only this loads the client
+
+        self.remote = RemoteTier(given, self.settings.block_bytes, secrets.token_hex(8), RemoteReports(self))
+        queue = self._queues[Tier.REMOTE] = TransferQueue(given.tier.queue_ops)
+        self._floors[Tier.REMOTE] = Floor(given.tier.floor, self._clock)
+        movers = [self._remote_mover(self.remote) for _ in range(given.tier.workers)]
+        self._workers.append(Workers("remote", queue, movers, reports, self._clock))
+
+    def _remote_mover(self, remote: "RemoteTier") -> "RemoteMover":
+        """What one thread of the remote tier works with."""
+        from kvtrail_engine.tiers.remote import RemoteMover  # noqa: PLC0415 - as above
+
+        pinned = self.host_arena.pinned
+        return RemoteMover(
+            gpu=self.gpu_arena,
+            host=self.host_arena,
+            bounce=Arena(self.settings, self.settings.op_blocks, torch.device("cpu"), pinned=pinned),
+            store=remote.store,
+            breaker=remote.breaker,
+            read_nvme=lambda row, into: self._store.read(row.source.slot, row.block, into),
+            stream=CopyStream(self.device, self._clock),
+            floor=self._floors[Tier.REMOTE],
+            clock=self._clock,
+        )
 
     def _host_mover(self) -> HostMover:
         """What one thread of the host tier works with."""
@@ -215,6 +263,8 @@ class Engine:
         """Everything that lives on the engine's thread."""
         settings, clock = self.settings, self._clock
         slots = {Tier.GPU: settings.gpu.slots, Tier.HOST: settings.host.slots, Tier.NVME: settings.nvme.slots}
+        if settings.remote is not None:
+            slots[Tier.REMOTE] = settings.remote.tier.slots
         self.context = Context(
             settings=settings,
             clock=clock,
@@ -223,6 +273,7 @@ class Engine:
             pools={tier: TierPool(tier, count) for tier, count in slots.items()},
             history=History(),
             estimates=Estimator(settings),
+            pressure=Pressure(self._emit, self._ids),
         )
         self.transfers = Transfers(self.context, self._queues, pinned=self.host_arena.pinned)
         self._scheduler = Scheduler(settings.step, self._emit)
@@ -231,16 +282,17 @@ class Engine:
         arenas = {Tier.GPU: self.gpu_arena, Tier.HOST: self.host_arena}
         self.maintenance = Maintenance(self.context, self.lifecycle.residency, self.lifecycle.saving, arenas)
         executor = Executor(settings, self.device, self.gpu_arena, clock)
-        stepping = Stepping(self.context, self.lifecycle.residency, executor, self.lifecycle)
+        self._stepping = Stepping(self.context, self.lifecycle.residency, executor, self.lifecycle)
         sampler = Sampler(self.context, self._queues, self._store.free_bytes, lambda: self.lifecycle.totals)
         self._core = Core(
             context=self.context,
             inbox=self._inbox,
             scheduler=self._scheduler,
             lifecycle=self.lifecycle,
-            stepping=stepping,
+            stepping=self._stepping,
             transfers=self.transfers,
             sampler=sampler,
+            watch=QueueWatch(self.context.pressure, self._queues),
         )
 
     def _declare(self) -> None:
@@ -250,3 +302,24 @@ class Engine:
         if self._stale_bytes:
             self._emit.orphan_found(Tier.NVME, self._stale_bytes, OrphanReason.UNINDEXED)
             self._emit.orphan_removed(Tier.NVME, self._stale_bytes, OrphanReason.UNINDEXED)
+
+
+class RemoteReports:
+    """Tells the engine's thread whether the remote is there; called on the thread that probes it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def remote_lost(self) -> None:
+        """What lies there is computed again from now on, or its requests are rejected."""
+        self._engine.call_on_thread(lambda: self._engine.context.pressure.begin(BackpressureReason.REMOTE_LOST))
+
+    def remote_back(self, *, has_kept_all: bool) -> None:
+        """Read from it again; a server that began anew has nothing any more."""
+
+        def take_back() -> None:
+            self._engine.context.pressure.end(BackpressureReason.REMOTE_LOST)
+            if not has_kept_all:
+                self._engine.maintenance.clear(Tier.REMOTE)
+
+        self._engine.call_on_thread(take_back)

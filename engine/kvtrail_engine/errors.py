@@ -7,8 +7,14 @@ EngineError
 ├── EngineFailedError      the engine's thread ended by a defect
 └── TransferError          one op could not be done; becomes `swap_*_failed`, never leaves the engine
     ├── ChecksumError      a record was read and is not what it should be
+    │   ├── RecordForeignError   it belongs to another namespace, or is encrypted under another key
+    │   └── RecordVersionError   another model version or dtype made it
     ├── RecordMissingError nothing of that identity lies there
+    ├── RecordExpiredError its time is over
     ├── StorageError       the operating system refused
+    │   └── NoSpaceError   because nothing more fits
+    ├── RemoteLostError    the remote tier cannot be asked: no connection, no permission, or given up for now
+    │   └── RemoteTimeoutError  it did not answer in time
     └── TransferCancelledError  nobody wants the op any more
 """
 
@@ -51,12 +57,36 @@ class ChecksumError(TransferError):
     """A record's identity, length or checksum is not what the index says."""
 
 
+class RecordForeignError(ChecksumError):
+    """A record belongs to another namespace, or is encrypted under another key."""
+
+
+class RecordVersionError(ChecksumError):
+    """A record was made by another model version, or holds another dtype."""
+
+
+class RecordExpiredError(TransferError):
+    """A record's time is over."""
+
+
 class RecordMissingError(TransferError):
     """The place that should hold a record holds none."""
 
 
 class StorageError(TransferError):
     """The operating system refused a read or a write."""
+
+
+class NoSpaceError(StorageError):
+    """Nothing more fits."""
+
+
+class RemoteLostError(TransferError):
+    """The remote tier cannot be asked; the message says why."""
+
+
+class RemoteTimeoutError(RemoteLostError):
+    """The remote tier did not answer in time."""
 
 
 class TransferCancelledError(TransferError):

@@ -51,6 +51,9 @@ class Estimator:
             Tier.HOST: LoadCosts(window, settings.host.floor.cost_ns(settings.block_bytes, write=False)),
             Tier.NVME: LoadCosts(window, settings.nvme.floor.cost_ns(settings.block_bytes, write=False)),
         }
+        if settings.remote is not None:
+            floor = settings.remote.tier.floor
+            self._loads[Tier.REMOTE] = LoadCosts(window, floor.cost_ns(settings.block_bytes, write=False))
         self._token_ns = RunningMedian(window, max(settings.step.floor_prefill_token_ns, 1_000))
         self._op_blocks = settings.op_blocks
 

@@ -6,6 +6,7 @@ from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import RequestId
 from kvtrail_schema.reasons import CancelReason, FinishReason, RejectReason, WaitReason
 
+from kvtrail_engine.admission import Admission
 from kvtrail_engine.context import Context
 from kvtrail_engine.hashing import blocks_of
 from kvtrail_engine.namespaces import Namespaces
@@ -31,6 +32,7 @@ class Totals(NamedTuple):
     rejected: int = 0
     restored_host_blocks: int = 0
     restored_nvme_blocks: int = 0
+    restored_remote_blocks: int = 0
     computed_tokens: int = 0
 
 
@@ -45,6 +47,7 @@ class Lifecycle:
         self._restoring = Restoring(context, self.residency, transfers, self)
         self._preparer = Preparer(context, self.residency, self._restoring)
         self.saving = Saving(context, self.residency, transfers)
+        self.admission = Admission(context, scheduler)
         self._sequences: dict[RequestId, Sequence] = {}
         self.namespaces = Namespaces(context, key)
         self.totals = Totals()
@@ -62,8 +65,7 @@ class Lifecycle:
         self._context.emit.request_arrived(handle.req, len(spec.prompt), ns, spec.name, t_ns=arrived_ns)
         self._sequences[handle.req] = sequence
         if self._can_never_run(sequence):
-            self._context.emit.request_rejected(handle.req, RejectReason.LIMIT)
-            self._end(sequence, Outcome.REJECTED, self._context.clock.now_ns())
+            self._reject(sequence, RejectReason.LIMIT)
             return
         self._scheduler.wait(sequence, WaitReason.BUDGET, arrived_ns)
         self._scheduler.waiting.append(sequence)
@@ -149,7 +151,12 @@ class Lifecycle:
         """Try to give one request its place; why not, if not."""
         if not self._scheduler.has_place:
             return WaitReason.LIMIT
+        if not self.admission.admits(sequence):
+            return WaitReason.BACKPRESSURE
         prepared = self._preparer.prepare(sequence, self._scheduler.ahead_tokens())
+        if prepared is Prepared.REFUSED:
+            self._reject(sequence, RejectReason.BACKPRESSURE)
+            return None
         if prepared is not Prepared.DONE:
             return _WAITS[prepared]
         self._scheduler.waiting.popleft()
@@ -160,6 +167,12 @@ class Lifecycle:
         else:
             self._scheduler.wait(sequence, WaitReason.BUDGET, self._context.clock.now_ns())
         return None
+
+    def _reject(self, sequence: Sequence, reason: RejectReason) -> None:
+        """End a request that cannot or shall not be served."""
+        now_ns = self._context.clock.now_ns()
+        self._context.emit.request_rejected(sequence.handle.req, reason, now_ns)
+        self._end(sequence, Outcome.REJECTED, now_ns)
 
     def _cancel(self, sequence: Sequence) -> None:
         """End a request that nobody wants; its loads are called off where nobody else waits for them."""
@@ -220,5 +233,6 @@ class Lifecycle:
             rejected=totals.rejected + (outcome is Outcome.REJECTED),
             restored_host_blocks=totals.restored_host_blocks + sequence.restored.get(Tier.HOST, 0),
             restored_nvme_blocks=totals.restored_nvme_blocks + sequence.restored.get(Tier.NVME, 0),
+            restored_remote_blocks=totals.restored_remote_blocks + sequence.restored.get(Tier.REMOTE, 0),
             computed_tokens=totals.computed_tokens + sequence.computed_tokens,
         )

@@ -5,13 +5,18 @@ from dataclasses import dataclass
 
 from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.reasons import MissReason, PrefillReason
+from kvtrail_schema.reasons import BackpressureReason, MissReason, PrefillReason
 
 from kvtrail_engine.context import Context
 from kvtrail_engine.sequence import Sequence
 from kvtrail_engine.tiers.pool import Block, Copy, CopyState
 
-_MISS_IN = {Tier.GPU: MissReason.GPU_POOL, Tier.HOST: MissReason.HOST_POOL, Tier.NVME: MissReason.DISK_INDEX}
+_MISS_IN = {
+    Tier.GPU: MissReason.GPU_POOL,
+    Tier.HOST: MissReason.HOST_POOL,
+    Tier.NVME: MissReason.DISK_INDEX,
+    Tier.REMOTE: MissReason.REMOTE_INDEX,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,8 @@ class Lookup:
         """The longest prefix that is there. Changes nothing, tells nothing."""
         began_ns = self._context.clock.now_ns()
         copies: list[Copy] = []
-        for block in sequence.blocks[: sequence.reusable_blocks]:
-            copy = self._fastest(block)
+        for index in range(sequence.reusable_blocks):
+            copy = self._fastest(sequence, index)
             if copy is None:
                 break
             copies.append(copy)
@@ -56,6 +61,7 @@ class Lookup:
             tokens_gpu=served[Tier.GPU] * size,
             tokens_host=served[Tier.HOST] * size,
             tokens_nvme=served[Tier.NVME] * size,
+            tokens_remote=served[Tier.REMOTE] * size if Tier.REMOTE in self._context.pools else NO_U64,
             t_ns=t_ns,
         )
         for copy in found.copies:
@@ -66,8 +72,11 @@ class Lookup:
     def _tell_missing(self, sequence: Sequence, index: int, t_ns: int) -> None:
         """One block that must be computed: never stored, lost, not to be trusted, or there behind a broken prefix."""
         block = sequence.blocks[index]
-        if self._fastest(block) is not None:
+        if self._fastest(sequence, index) is not None:
             sequence.reasons[index] = PrefillReason.TRUNCATED
+            return
+        if self._is_out_of_reach(block):
+            self._tell_out_of_reach(sequence, index, t_ns)
             return
         loss = self._context.history.last(block.id)
         reason = MissReason.NEVER_STORED if loss is None else _MISS_IN[loss.tier]
@@ -79,13 +88,38 @@ class Lookup:
         cause = NO_U64 if loss is None else loss.event
         self._context.emit.prefix_miss(sequence.handle.req, block.id, reason, block.tokens, cause, block.ns, t_ns)
 
-    def _fastest(self, block: Block) -> Copy | None:
-        """The copy in the fastest tier: on the gpu also one that is being loaded, below only readable ones."""
+    def is_out_of_reach(self, sequence: Sequence, found: Found) -> bool:
+        """Whether the prefix ends where it does only because the remote, which has the next block, does not answer."""
+        index = len(found.copies)
+        return index < sequence.reusable_blocks and self._is_out_of_reach(sequence.blocks[index])
+
+    def _is_out_of_reach(self, block: Block) -> bool:
+        """Whether the remote alone has a block, which no other tier had."""
+        remote = self._context.pools.get(Tier.REMOTE)
+        copy = None if remote is None else remote.find(block.id)
+        return copy is not None and copy.state is CopyState.READY
+
+    def _tell_out_of_reach(self, sequence: Sequence, index: int, t_ns: int) -> None:
+        """A block that is computed because the remote is lost, or did not give it to this request."""
+        block = sequence.blocks[index]
+        sequence.reasons[index] = PrefillReason.LOAD_FAILED
+        event = self._context.pressure.began_by(BackpressureReason.REMOTE_LOST)
+        cause = NO_U64 if event is None else event
+        req = sequence.handle.req
+        self._context.emit.prefix_miss(req, block.id, MissReason.REMOTE_INDEX, block.tokens, cause, block.ns, t_ns)
+
+    def _fastest(self, sequence: Sequence, index: int) -> Copy | None:
+        """The copy in the fastest tier: on the gpu also one that is being loaded, below only readable ones.
+
+        What the remote failed to give to this request once is not asked of it again.
+        """
+        block = sequence.blocks[index]
         copy = self._context.gpu.find(block.id)
         if copy is not None:
             return copy
-        for pool in (self._context.host, self._context.nvme):
+        for pool in self._context.readable:
             copy = pool.find(block.id)
-            if copy is not None and copy.state is CopyState.READY:
+            failed = pool.tier is Tier.REMOTE and index in sequence.failures
+            if copy is not None and copy.state is CopyState.READY and not failed:
                 return copy
         return None

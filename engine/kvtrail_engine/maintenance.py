@@ -29,9 +29,9 @@ class Maintenance:
             count += 1
         return count
 
-    def demote_all(self) -> None:
-        """Queue the move of every idle host block to nvme; returns before they are moved."""
-        self._saving.demote(until_free_slots=self._context.host.slots)
+    def demote_all(self, tier: Tier = Tier.HOST) -> None:
+        """Queue the move of every idle block of a tier to the next slower one; returns before they are moved."""
+        self._saving.demote_from(tier, self._context.pools[tier].slots)
 
     def swap(self, tier: Tier, first: BlockId, second: BlockId) -> None:
         """Exchange the data of two blocks in gpu or host and nothing else: a defect on purpose.

@@ -14,7 +14,7 @@ from kvtrail_engine.lookup import Found, Lookup
 from kvtrail_engine.residency import Residency
 from kvtrail_engine.restoring import Restoring
 from kvtrail_engine.sequence import Phase, Sequence
-from kvtrail_engine.settings import RestorePolicy
+from kvtrail_engine.settings import LostPolicy, RestorePolicy
 from kvtrail_engine.tiers.pool import Copy, CopyState
 from kvtrail_engine.tiers.transfer import Estimates
 
@@ -26,6 +26,8 @@ class Prepared(Enum):
     """The gpu's blocks are in use; nothing has changed."""
     QUEUE_FULL = "queue_full"
     """A tier's queue is full; nothing has changed."""
+    REFUSED = "refused"
+    """Its prefix lies on a remote that is lost, and the settings reject such requests; nothing has changed."""
     DONE = "done"
     """The request has its place; it loads, or can be computed."""
 
@@ -52,6 +54,8 @@ class Preparer:
     def prepare(self, sequence: Sequence, ahead_tokens: int) -> Prepared:
         """Try to give a request its place; `ahead_tokens` are those that others compute before it."""
         found = self._lookup.find(sequence)
+        if self._is_refused(sequence, found):
+            return Prepared.REFUSED
         on_gpu = [copy for copy in found.copies if copy.tier is Tier.GPU]
         needed = sequence.total_blocks - len(on_gpu)
         idle_hits = sum(copy.refs == 0 and copy.state is CopyState.READY for copy in on_gpu)
@@ -64,6 +68,12 @@ class Preparer:
         self._tell(sequence, decision)
         self._take(sequence, found, decision)
         return Prepared.DONE
+
+    def _is_refused(self, sequence: Sequence, found: Found) -> bool:
+        """Whether the request's prefix is out of reach, and that is a reason to reject it."""
+        remote = self._context.settings.remote
+        rejects = remote is not None and remote.on_lost is LostPolicy.REJECT
+        return rejects and self._lookup.is_out_of_reach(sequence, found)
 
     def _decide(self, found: Found, ahead_tokens: int, needed: int) -> Decision:
         """Restore or recompute, all of what lies below the gpu, by what both cost lately."""

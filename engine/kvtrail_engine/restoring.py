@@ -15,6 +15,9 @@ from kvtrail_engine.tiers.pool import Copy, CopyState
 from kvtrail_engine.tiers.transfer import Estimates, Row, Transfer, TransferOutcome
 from kvtrail_engine.transfers import Transfers
 
+_UNASKED = frozenset({TransferOutcome.TIMEOUT, TransferOutcome.LOST})
+"""The remote could not be asked: that says nothing about what lies there."""
+
 
 class LoadListener(Protocol):
     """**Protocol:** hears what became of the loads that a sequence waits for; called on the engine's thread."""
@@ -137,5 +140,5 @@ class Restoring:
         for row in transfer.rows:
             self._context.gpu.remove(row.target)
             self._residency.unpin(row.source, transfer.ended_ns, transfer.req)
-            if is_bad and row.source.refs == 0:
+            if is_bad and transfer.outcome not in _UNASKED and row.source.refs == 0:
                 self._residency.evict(row.source, EvictReason.ABORT)

@@ -108,7 +108,8 @@ def _drain(handles: Sequence[RequestHandle], timeout_s: float) -> None:
 
 def _sum_up(engine: Engine, results: Sequence[RequestResult], start_ns: int, end_ns: int) -> RunResult:
     """Totals over the results."""
-    restored = {tier: sum(result.restored.get(tier, 0) for result in results) for tier in (Tier.HOST, Tier.NVME)}
+    below = [tier for tier in engine.context.pools if tier is not Tier.GPU]
+    restored: dict[Tier, int] = {tier: sum(result.restored.get(tier, 0) for result in results) for tier in below}
     return RunResult(
         device=engine.device_label,
         floors=engine.settings.floors_text(),

@@ -32,8 +32,9 @@ class Sampler:
         if now_ns < self.next_ns:
             return
         self.next_ns = now_ns + self._context.settings.sample_interval_ns
-        for tier in self._context.pools:
-            self._sample(tier, now_ns)
+        for tier, pool in self._context.pools.items():
+            if pool.slots:
+                self._sample(tier, now_ns)
         for name, value in self._totals()._asdict().items():
             self._context.emit.counter_sampled(f"kvtrail_engine_{name}_total", float(value), now_ns)
 

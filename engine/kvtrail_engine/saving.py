@@ -1,9 +1,10 @@
-"""Writes to the slower tiers: new blocks through to host, and from there to nvme when host runs low.
+"""Writes to the slower tiers: new blocks through to host, and from there down to nvme and remote where room runs low.
 
 A block is reclaimable only after its save is complete: its source stays referenced until then.
 """
 
-from kvtrail_schema.absent import NO_U32
+from collections import Counter
+
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import RequestId, Slot
 from kvtrail_schema.reasons import BackpressureReason, EvictReason, SwapOutSkipReason
@@ -11,9 +12,11 @@ from kvtrail_schema.reasons import BackpressureReason, EvictReason, SwapOutSkipR
 from kvtrail_engine.context import Context
 from kvtrail_engine.residency import Residency
 from kvtrail_engine.sequence import Sequence
-from kvtrail_engine.tiers.pool import Copy, CopyState
+from kvtrail_engine.tiers.pool import Copy, CopyState, TierPool
 from kvtrail_engine.tiers.transfer import Row, Transfer, TransferOutcome
 from kvtrail_engine.transfers import Transfers
+
+_FULL = {Tier.HOST: BackpressureReason.HOST_QUEUE, Tier.NVME: BackpressureReason.DISK_QUEUE}
 
 
 class Saving:
@@ -23,14 +26,16 @@ class Saving:
         self._context = context
         self._residency = residency
         self._transfers = transfers
-        self._demoting = 0
-        self._pressed: set[Tier] = set()
+        self._demoting: Counter[Tier] = Counter()
 
     def save_created(self, sequence: Sequence) -> None:
         """Write the blocks that a sequence has computed through to host; called once its first token is out.
 
         Not before: its own writes would stand beside its waits as if it had waited for them.
         """
+        if not self._context.host.slots:
+            sequence.created.clear()
+            return
         size = self._context.settings.op_blocks
         wanted = [copy for copy in sequence.created if self._is_wanted(copy, sequence.handle.req)]
         for start in range(0, len(wanted), size):
@@ -38,57 +43,78 @@ class Saving:
         sequence.created.clear()
         self.demote()
 
-    def demote(self, until_free_slots: int | None = None) -> None:
-        """While host has fewer free slots than it should, move its least recently used blocks to nvme."""
-        context, size = self._context, self._context.settings.op_blocks
-        wanted = context.settings.host_low_slots if until_free_slots is None else until_free_slots
-        while context.host.free + self._demoting < wanted:
-            victims = context.host.victims(size)
-            stored = [copy for copy in victims if context.nvme.find(copy.block.id) is not None]
+    def demote(self) -> None:
+        """Where host or nvme has fewer free slots than it should, move its least recently used blocks a tier down."""
+        settings = self._context.settings
+        self.demote_from(Tier.HOST, settings.host_low_slots)
+        self.demote_from(Tier.NVME, settings.nvme_low_slots)
+
+    def demote_from(self, tier: Tier, until_free_slots: int) -> None:
+        """Move a tier's least recently used blocks to the next tier that is on, until so many slots are free or will be."""
+        target = self._below(tier)
+        if target is None:
+            return
+        pool, size = self._context.pools[tier], self._context.settings.op_blocks
+        while pool.free + self._demoting[tier] < until_free_slots:
+            victims = pool.victims(size)
+            stored = [copy for copy in victims if target.find(copy.block.id) is not None]
             for copy in stored:
                 self._residency.evict(copy, EvictReason.DEMOTION)
             moving = [copy for copy in victims if copy.refs == 0 and copy not in stored]
-            if not victims or (moving and not self._demote(moving)):
+            if not victims or (moving and not self._demote(moving, target.tier)):
                 return
+
+    def _below(self, tier: Tier) -> TierPool | None:
+        """The next slower tier that has slots and can be reached."""
+        return next((pool for pool in self._context.readable if pool.tier > tier and pool.slots), None)
 
     def _is_wanted(self, copy: Copy, req: RequestId) -> bool:
         """Whether no slower tier has, or is getting, the block; if one has, the write is skipped and that is told."""
-        context = self._context
-        if context.host.find(copy.block.id) is None and context.nvme.find(copy.block.id) is None:
+        if all(pool.find(copy.block.id) is None for pool in self._context.readable):
             return True
         self._skip(copy, SwapOutSkipReason.ALREADY_STORED, req)
         return False
 
     def _save(self, copies: list[Copy], req: RequestId) -> None:
         """One op from gpu to host, for those blocks that find a free slot there."""
-        taken = [(copy, self._context.host.take()) for copy in copies]
-        has_room = self._transfers.has_room(Tier.HOST, 1)
-        self._press(Tier.HOST, BackpressureReason.HOST_QUEUE, is_full=not has_room)
+        has_room = self._has_room(Tier.HOST)
+        taken = [(copy, self._take_host_slot() if has_room else None) for copy in copies]
         rows: list[Row] = []
         for copy, slot in taken:
-            if slot is not None and has_room:
-                rows.append(self._row(copy, Tier.HOST, slot, req))
-                continue
-            self._skip(copy, SwapOutSkipReason.BACKPRESSURE, req)
             if slot is not None:
-                self._context.host.give_back(slot)
+                rows.append(self._row(copy, Tier.HOST, slot, req))
+            else:
+                self._skip(copy, SwapOutSkipReason.BACKPRESSURE, req)
         if rows:
             self._transfers.queue(rows, self._context.clock.now_ns(), self._saved, req)
 
-    def _demote(self, copies: list[Copy]) -> bool:
-        """One op from host to nvme; False where the queue is full or nvme has no room."""
-        has_room = self._transfers.has_room(Tier.NVME, 1)
-        self._press(Tier.NVME, BackpressureReason.DISK_QUEUE, is_full=not has_room)
+    def _take_host_slot(self) -> Slot | None:
+        """A slot on host; where nothing lies below it that blocks could move to, the oldest block makes room."""
+        is_last = self._below(Tier.HOST) is None
+        return self._residency.take_slot(Tier.HOST) if is_last else self._context.host.take()
+
+    def _has_room(self, tier: Tier) -> bool:
+        """Whether a tier's queue takes a write; one that pushed back takes none until it is half empty."""
+        pressure, reason = self._context.pressure, _FULL.get(tier)
+        has_room = self._transfers.has_room(tier, 1)
+        if reason is None:
+            return has_room
         if not has_room:
+            pressure.begin(reason)
+        return not pressure.is_on(reason)
+
+    def _demote(self, copies: list[Copy], tier: Tier) -> bool:
+        """One op to a slower tier; False where its queue is full or it has no room."""
+        if not self._has_room(tier):
             return False
         rows: list[Row] = []
         for copy in copies:
-            slot = self._residency.take_slot(Tier.NVME)
+            slot = self._residency.take_slot(tier)
             if slot is not None:
-                rows.append(self._row(copy, Tier.NVME, slot, None))
+                rows.append(self._row(copy, tier, slot, None))
         if not rows:
             return False
-        self._demoting += len(rows)
+        self._demoting[copies[0].tier] += len(rows)
         self._transfers.queue(rows, self._context.clock.now_ns(), self._demoted)
         return True
 
@@ -106,8 +132,8 @@ class Saving:
         self.demote()
 
     def _demoted(self, transfer: Transfer) -> None:
-        """A write to nvme has ended: leave host, unless somebody came to use the copy meanwhile."""
-        self._demoting -= len(transfer.rows)
+        """A write from a tier to a slower one has ended: leave the faster, unless somebody came to use the copy meanwhile."""
+        self._demoting[transfer.src] -= len(transfer.rows)
         self._settle(transfer)
         for row in transfer.rows:
             if transfer.outcome is TransferOutcome.DONE and row.source.refs == 0:
@@ -131,11 +157,3 @@ class Saving:
         size_bytes = context.settings.block_bytes
         op = context.ids.op()
         context.emit.swap_out_skipped(op, Tier.GPU, Tier.HOST, reason, copy.block.id, size_bytes, req, copy.block.ns)
-
-    def _press(self, tier: Tier, reason: BackpressureReason, *, is_full: bool) -> None:
-        """Tell when a queue begins and ceases to push back."""
-        if is_full == (tier in self._pressed):
-            return
-        emit = self._context.emit.backpressure_on if is_full else self._context.emit.backpressure_off
-        emit(tier, reason, NO_U32, self._context.ids.event())
-        self._pressed ^= {tier}

@@ -73,6 +73,10 @@ class Scheduler:
         """Prompt tokens that are to be computed before a newcomer's."""
         return sum(sequence.todo_tokens() for sequence in self.prefill)
 
+    def active_tokens(self) -> int:
+        """Prompt tokens of the sequences that hold a place."""
+        return sum(sequence.prompt_tokens for place in (self.loading, self.prefill, self.decoding) for sequence in place)
+
     def enter(self, sequence: Sequence) -> None:
         """Put a prepared sequence into the order of its phase; prompts stand by arrival."""
         if sequence.phase is Phase.LOADING:

@@ -28,6 +28,15 @@ class RestorePolicy(Enum):
     """Never load."""
 
 
+class LostPolicy(Enum):
+    """What becomes of a request whose prefix lies on a remote that is lost; it never waits for it to come back."""
+
+    RECOMPUTE = "recompute"
+    """It is computed again."""
+    REJECT = "reject"
+    """The request is rejected, with reason `backpressure`: for engines that must not take the load of a cold cache."""
+
+
 @dataclass(frozen=True, slots=True)
 class FloorSettings:
     """The least time that an op takes, as a deadline over the real copy: latency plus bytes at a bandwidth.
@@ -47,12 +56,38 @@ class FloorSettings:
 
 @dataclass(frozen=True, slots=True)
 class TierSettings:
-    """One tier: its room in blocks, its own threads, the bound of its queue in ops, and its floor."""
+    """One tier: its room in blocks, its own threads, the bound of its queue in ops, and its floor.
+
+    No slots: the tier is off. What leaves the tier above it goes to the next one that is on.
+    """
 
     slots: int
     workers: int = 1
     queue_ops: int = 2048
     floor: FloorSettings = field(default_factory=FloorSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSettings:
+    """A Redis server as the slowest tier. Every call to it ends within `timeout_ns` for each answer it waits for.
+
+    The password stands in a file of mode 0600, never in the address. Records expire by themselves after `expiry_ns`.
+    """
+
+    url: str
+    """`redis://host:port/database`, or `rediss://` for TLS."""
+    tier: TierSettings = field(default_factory=lambda: TierSettings(slots=8192, workers=2))
+    username: str | None = None
+    password_file: Path | None = None
+    ca_file: Path | None = None
+    """Certificates that the server's is checked against; absent: the system's."""
+    timeout_ns: int = 250_000_000
+    expiry_ns: int = 3_600_000_000_000
+    failures_to_open: int = 3
+    """So many failures in a row, and the remote counts as lost."""
+    cooldown_ns: int = 500_000_000
+    """A lost remote is asked again after this time, then after twice as long, up to sixteen times as long."""
+    on_lost: LostPolicy = LostPolicy.RECOMPUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +141,7 @@ class EngineSettings:
     gpu: TierSettings = field(default_factory=lambda: TierSettings(slots=512))
     host: TierSettings = field(default_factory=lambda: TierSettings(slots=1024))
     nvme: TierSettings = field(default_factory=lambda: TierSettings(slots=8192, workers=4))
+    remote: RemoteSettings | None = None
     step: StepSettings = field(default_factory=StepSettings)
     restore_policy: RestorePolicy = RestorePolicy.AUTO
     estimate_window: int = 1024
@@ -115,7 +151,9 @@ class EngineSettings:
     gpu_low_slots: int = 0
     """So many gpu slots are kept free of idle copies, as room for prompts to come."""
     host_low_slots: int = 64
-    """With fewer free host slots than this, the least recently used host blocks are demoted to nvme."""
+    """With fewer free host slots than this, the least recently used host blocks are demoted to nvme (else to remote)."""
+    nvme_low_slots: int = 0
+    """With fewer free nvme slots than this, the least recently used nvme blocks are demoted to remote, where there is one."""
     guest_slots: int = 0
     """Slots on host and on nvme beside the pools', for a tenant that a drill brings with a quota of its own."""
     sample_interval_ns: int = 250_000_000
@@ -135,17 +173,19 @@ class EngineSettings:
     def _problems(self) -> dict[str, bool]:
         """Each rule in words, and whether it is broken."""
         model = self.model
-        tiers = (self.gpu, self.host, self.nvme)
+        tiers = (self.gpu, self.host, self.nvme, *(() if self.remote is None else (self.remote.tier,)))
         return {
             "block_tokens must be positive": self.block_tokens < 1,
             "step.budget_tokens must hold at least one block": self.step.budget_tokens < self.block_tokens,
             "step.max_sequences must be positive": self.step.max_sequences < 1,
             "model.width must be heads times an even head width": bool(model.width % model.heads or model.head_width % 2),
             "model.heads must be a multiple of model.kv_heads": bool(model.heads % model.kv_heads),
-            "each tier needs slots, workers and queue_ops of at least 1": any(
-                min(t.slots, t.workers, t.queue_ops) < 1 for t in tiers
-            ),
-            "host_low_slots must be below host.slots": self.host_low_slots >= self.host.slots,
+            "the gpu needs a slot, and each tier workers and queue_ops of at least 1": self.gpu.slots < 1
+            or any(min(t.slots, t.workers - 1, t.queue_ops - 1) < 0 for t in tiers),
+            "nvme and remote are filled through host: host.slots must be positive where they have any": self.host.slots < 1
+            and any(t.slots for t in tiers[2:]),
+            "host_low_slots must not exceed host.slots": self.host_low_slots > self.host.slots > 0,
+            "nvme_low_slots must not exceed nvme.slots": self.nvme_low_slots > self.nvme.slots,
             "gpu_low_slots must be below gpu.slots": self.gpu_low_slots >= self.gpu.slots,
             "op_blocks must be positive": self.op_blocks < 1,
         }
@@ -156,10 +196,17 @@ class EngineSettings:
         parts = [
             f"{name} read {t.floor.read_latency_ns / 1e6:g} ms, write {t.floor.write_latency_ns / 1e6:g} ms, "
             f"{t.floor.bytes_per_s / MIB:g} MiB/s"
-            for name, t in (("host", self.host), ("nvme", self.nvme))
+            for name, t in self._floored()
         ]
         parts.append(
             f"step {step.floor_ns / 1e6:g} ms + {step.floor_prefill_token_ns / 1e3:g} us a prefill token "
             f"+ {step.floor_decode_token_ns / 1e3:g} us a decode token"
         )
         return "floors: " + "; ".join(parts)
+
+    def _floored(self) -> list[tuple[str, TierSettings]]:
+        """The tiers below the gpu that are on, by name."""
+        named = [("host", self.host), ("nvme", self.nvme)]
+        if self.remote is not None:
+            named.append(("remote", self.remote.tier))
+        return [(name, tier) for name, tier in named if tier.slots]

@@ -48,6 +48,7 @@ class Stepping:
         self._executor = executor
         self._listener = listener
         self.in_flight: InFlight | None = None
+        self.busy_ns = 0
 
     def start(self, plan: StepPlan) -> None:
         """Tell the step's start and submit its compute."""
@@ -76,6 +77,7 @@ class Stepping:
         self.in_flight = None
         now_ns = self._context.clock.now_ns()
         plan = flight.plan
+        self.busy_ns += now_ns - flight.started_ns
         self._tell_chunks(flight, now_ns)
         prefill, decode = plan.prefill_tokens, len(plan.decodes)
         self._context.emit.step_finished(flight.step, prefill + decode, prefill, decode, self._executor.device_ns(), now_ns)

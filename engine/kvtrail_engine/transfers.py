@@ -19,18 +19,27 @@ _IN_FAILED = {
     TransferOutcome.CHECKSUM: SwapInFailReason.CHECKSUM,
     TransferOutcome.MISSING: SwapInFailReason.MISSING,
     TransferOutcome.IO: SwapInFailReason.IO,
+    TransferOutcome.NO_SPACE: SwapInFailReason.IO,
+    TransferOutcome.TIMEOUT: SwapInFailReason.TIMEOUT,
+    TransferOutcome.LOST: SwapInFailReason.IO,
     TransferOutcome.CANCELLED: SwapInFailReason.CANCELLED,
 }
 _OUT_FAILED = {
     TransferOutcome.CHECKSUM: SwapOutFailReason.CHECKSUM,
     TransferOutcome.MISSING: SwapOutFailReason.MISSING,
     TransferOutcome.IO: SwapOutFailReason.IO,
+    TransferOutcome.NO_SPACE: SwapOutFailReason.NO_SPACE,
+    TransferOutcome.TIMEOUT: SwapOutFailReason.TIMEOUT,
+    TransferOutcome.LOST: SwapOutFailReason.IO,
     TransferOutcome.CANCELLED: SwapOutFailReason.CANCELLED,
 }
 _ERROR = {
     TransferOutcome.CHECKSUM: ErrorReason.CHECKSUM,
     TransferOutcome.MISSING: ErrorReason.IO,
     TransferOutcome.IO: ErrorReason.IO,
+    TransferOutcome.NO_SPACE: ErrorReason.NO_SPACE,
+    TransferOutcome.TIMEOUT: ErrorReason.TIMEOUT,
+    TransferOutcome.LOST: ErrorReason.IO,
 }
 
 
@@ -228,6 +237,8 @@ class Transfers:
         """The way that the bytes took."""
         if transfer.slower is Tier.HOST:
             return Path.DMA
+        if transfer.slower is Tier.REMOTE:
+            return Path.SOCKET
         return Path.BOUNCE if transfer.dst is Tier.GPU else Path.POSIX
 
 

@@ -16,6 +16,11 @@ class TransferOutcome(Enum):
     CHECKSUM = "checksum"
     MISSING = "missing"
     IO = "io"
+    NO_SPACE = "no_space"
+    TIMEOUT = "timeout"
+    """The remote did not answer in time; what lies there may still be good."""
+    LOST = "lost"
+    """The remote cannot be asked; what lies there may still be good."""
     CANCELLED = "cancelled"
 
 

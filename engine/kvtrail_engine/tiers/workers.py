@@ -7,7 +7,10 @@ from typing import Protocol
 from kvtrail_engine.clock import Clock
 from kvtrail_engine.errors import (
     ChecksumError,
+    NoSpaceError,
     RecordMissingError,
+    RemoteLostError,
+    RemoteTimeoutError,
     TransferCancelledError,
     TransferError,
 )
@@ -39,15 +42,20 @@ class Reports(Protocol):
         ...
 
 
+_OUTCOMES: tuple[tuple[type[TransferError], TransferOutcome], ...] = (
+    (ChecksumError, TransferOutcome.CHECKSUM),
+    (RecordMissingError, TransferOutcome.MISSING),
+    (TransferCancelledError, TransferOutcome.CANCELLED),
+    (NoSpaceError, TransferOutcome.NO_SPACE),
+    (RemoteTimeoutError, TransferOutcome.TIMEOUT),
+    (RemoteLostError, TransferOutcome.LOST),
+)
+"""The most specific error first."""
+
+
 def _outcome_of(error: TransferError) -> TransferOutcome:
     """The outcome that an error stands for."""
-    if isinstance(error, ChecksumError):
-        return TransferOutcome.CHECKSUM
-    if isinstance(error, RecordMissingError):
-        return TransferOutcome.MISSING
-    if isinstance(error, TransferCancelledError):
-        return TransferOutcome.CANCELLED
-    return TransferOutcome.IO
+    return next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), TransferOutcome.IO)
 
 
 class Workers:
