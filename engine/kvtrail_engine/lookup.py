@@ -17,6 +17,13 @@ _MISS_IN = {
     Tier.NVME: MissReason.DISK_INDEX,
     Tier.REMOTE: MissReason.REMOTE_INDEX,
 }
+_MISS_OF = {
+    PrefillReason.CHECKSUM: MissReason.CHECKSUM,
+    PrefillReason.VERSION: MissReason.VERSION,
+    PrefillReason.PERMISSION: MissReason.PERMISSION,
+    PrefillReason.EXPIRED: MissReason.EXPIRED,
+}
+"""Loads that failed because of what lay there, and not because it could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ class Lookup:
             sequence.reasons[index] = PrefillReason.EVICTED
         if (failure := sequence.failures.get(index)) is not None:
             sequence.reasons[index] = failure
-            reason = MissReason.CHECKSUM if failure is PrefillReason.CHECKSUM else reason
+            reason = _MISS_OF.get(failure, reason)
         cause = NO_U64 if loss is None else loss.event
         self._context.emit.prefix_miss(sequence.handle.req, block.id, reason, block.tokens, cause, block.ns, t_ns)
 

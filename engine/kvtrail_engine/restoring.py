@@ -15,6 +15,12 @@ from kvtrail_engine.tiers.pool import Copy, CopyState
 from kvtrail_engine.tiers.transfer import Estimates, Row, Transfer, TransferOutcome
 from kvtrail_engine.transfers import Transfers
 
+_WHY_COMPUTED = {
+    TransferOutcome.CHECKSUM: PrefillReason.CHECKSUM,
+    TransferOutcome.VERSION: PrefillReason.VERSION,
+    TransferOutcome.PERMISSION: PrefillReason.PERMISSION,
+    TransferOutcome.EXPIRED: PrefillReason.EXPIRED,
+}
 _UNASKED = frozenset({TransferOutcome.TIMEOUT, TransferOutcome.LOST})
 """The remote could not be asked: that says nothing about what lies there."""
 
@@ -126,13 +132,15 @@ class Restoring:
 
     def _fail(self, transfer: Transfer, waiters: list[Sequence]) -> None:
         """Nobody may read the copies: who waited starts anew, and a source that proved bad is dropped."""
-        is_bad = transfer.outcome is not TransferOutcome.CANCELLED
-        reason = PrefillReason.CHECKSUM if transfer.outcome is TransferOutcome.CHECKSUM else PrefillReason.LOAD_FAILED
-        lost = {row.block.id for row in transfer.rows}
+        outcomes = {row.block.id: transfer.outcome_of(row) for row in transfer.rows}
+        lost = {
+            block: _WHY_COMPUTED.get(outcome, PrefillReason.LOAD_FAILED)
+            for block, outcome in outcomes.items()
+            if outcome is not TransferOutcome.CANCELLED
+        }
         for sequence in waiters:
             sequence.loading.discard(transfer.op)
-            if is_bad:
-                sequence.failures.update({at: reason for at, block in enumerate(sequence.blocks) if block.id in lost})
+            sequence.failures.update({at: lost[block.id] for at, block in enumerate(sequence.blocks) if block.id in lost})
             for op in sequence.loading:
                 self._waiters[op].remove(sequence)
             sequence.loading.clear()
@@ -140,5 +148,6 @@ class Restoring:
         for row in transfer.rows:
             self._context.gpu.remove(row.target)
             self._residency.unpin(row.source, transfer.ended_ns, transfer.req)
-            if is_bad and transfer.outcome not in _UNASKED and row.source.refs == 0:
-                self._residency.evict(row.source, EvictReason.ABORT)
+            if row.block.id in lost and transfer.outcome not in _UNASKED and row.source.refs == 0:
+                is_expired = lost[row.block.id] is PrefillReason.EXPIRED
+                self._residency.evict(row.source, EvictReason.EXPIRED if is_expired else EvictReason.ABORT)

@@ -17,6 +17,9 @@ SixParts = tuple[int, int, int, int, int, int]
 
 _IN_FAILED = {
     TransferOutcome.CHECKSUM: SwapInFailReason.CHECKSUM,
+    TransferOutcome.VERSION: SwapInFailReason.MISSING,
+    TransferOutcome.PERMISSION: SwapInFailReason.MISSING,
+    TransferOutcome.EXPIRED: SwapInFailReason.EXPIRED,
     TransferOutcome.MISSING: SwapInFailReason.MISSING,
     TransferOutcome.IO: SwapInFailReason.IO,
     TransferOutcome.NO_SPACE: SwapInFailReason.IO,
@@ -26,6 +29,9 @@ _IN_FAILED = {
 }
 _OUT_FAILED = {
     TransferOutcome.CHECKSUM: SwapOutFailReason.CHECKSUM,
+    TransferOutcome.VERSION: SwapOutFailReason.MISSING,
+    TransferOutcome.PERMISSION: SwapOutFailReason.MISSING,
+    TransferOutcome.EXPIRED: SwapOutFailReason.EXPIRED,
     TransferOutcome.MISSING: SwapOutFailReason.MISSING,
     TransferOutcome.IO: SwapOutFailReason.IO,
     TransferOutcome.NO_SPACE: SwapOutFailReason.NO_SPACE,
@@ -35,6 +41,8 @@ _OUT_FAILED = {
 }
 _ERROR = {
     TransferOutcome.CHECKSUM: ErrorReason.CHECKSUM,
+    TransferOutcome.VERSION: ErrorReason.CHECKSUM,
+    TransferOutcome.PERMISSION: ErrorReason.PERMISSION,
     TransferOutcome.MISSING: ErrorReason.IO,
     TransferOutcome.IO: ErrorReason.IO,
     TransferOutcome.NO_SPACE: ErrorReason.NO_SPACE,
@@ -208,7 +216,7 @@ class Transfers:
             transfer.op,
             transfer.src,
             transfer.dst,
-            _OUT_FAILED[transfer.outcome],
+            _OUT_FAILED[transfer.outcome_of(row)],
             row.block.id,
             self._context.settings.block_bytes,
             _absent(transfer.req),
@@ -223,7 +231,7 @@ class Transfers:
             transfer.op,
             transfer.src,
             transfer.dst,
-            _IN_FAILED[transfer.outcome],
+            _IN_FAILED[transfer.outcome_of(row)],
             row.block.id,
             self._context.settings.block_bytes,
             _absent(transfer.req),

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import EventId, OpId, RequestId, Slot
+from kvtrail_schema.identity import BlockId, EventId, OpId, RequestId, Slot
 
 from kvtrail_engine.tiers.pool import Block, Copy
 
@@ -14,6 +14,11 @@ class TransferOutcome(Enum):
 
     DONE = "done"
     CHECKSUM = "checksum"
+    VERSION = "version"
+    """A record of another model version or dtype lies there."""
+    PERMISSION = "permission"
+    """A record of another namespace or key lies there."""
+    EXPIRED = "expired"
     MISSING = "missing"
     IO = "io"
     NO_SPACE = "no_space"
@@ -78,6 +83,12 @@ class Transfer:
     parts: Parts = field(default_factory=Parts)
     outcome: TransferOutcome = TransferOutcome.DONE
     detail: str = ""
+    faults: dict[BlockId, TransferOutcome] = field(default_factory=dict)
+    """Of an op that failed because of some of its blocks, those, and what was wrong with each."""
+
+    def outcome_of(self, row: Row) -> TransferOutcome:
+        """How one row ended: where others were at fault, it was called off, and its source is as good as before."""
+        return self.faults.get(row.block.id, TransferOutcome.CANCELLED if self.faults else self.outcome)
 
     @property
     def slower(self) -> Tier:

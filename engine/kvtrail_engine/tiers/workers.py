@@ -8,7 +8,10 @@ from kvtrail_engine.clock import Clock
 from kvtrail_engine.errors import (
     ChecksumError,
     NoSpaceError,
+    RecordExpiredError,
+    RecordForeignError,
     RecordMissingError,
+    RecordVersionError,
     RemoteLostError,
     RemoteTimeoutError,
     TransferCancelledError,
@@ -43,6 +46,9 @@ class Reports(Protocol):
 
 
 _OUTCOMES: tuple[tuple[type[TransferError], TransferOutcome], ...] = (
+    (RecordForeignError, TransferOutcome.PERMISSION),
+    (RecordVersionError, TransferOutcome.VERSION),
+    (RecordExpiredError, TransferOutcome.EXPIRED),
     (ChecksumError, TransferOutcome.CHECKSUM),
     (RecordMissingError, TransferOutcome.MISSING),
     (TransferCancelledError, TransferOutcome.CANCELLED),
@@ -53,7 +59,7 @@ _OUTCOMES: tuple[tuple[type[TransferError], TransferOutcome], ...] = (
 """The most specific error first."""
 
 
-def _outcome_of(error: TransferError) -> TransferOutcome:
+def outcome_of(error: TransferError) -> TransferOutcome:
     """The outcome that an error stands for."""
     return next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), TransferOutcome.IO)
 
@@ -98,7 +104,7 @@ class Workers:
                 raise TransferCancelledError(message)
             mover.move(transfer)
         except TransferError as error:
-            transfer.outcome = _outcome_of(error)
+            transfer.outcome = outcome_of(error)
             transfer.detail = str(error)
         parts = transfer.parts
         spent_ns = parts.alloc_ns + parts.submit_ns + parts.io_ns + parts.copy_ns + parts.sync_ns
