@@ -29,6 +29,11 @@ class Delivery:
         """The memory that waits with it."""
         return int(self.incoming.batch.table.nbytes)
 
+    @property
+    def rows(self) -> int:
+        """The rows that wait with it."""
+        return int(self.incoming.batch.table.num_rows)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Errand:
@@ -67,6 +72,8 @@ class Inbox:
         self._changed = threading.Condition()
         self._tasks: deque[Task] = deque()  # guarded by _changed
         self._waiting_bytes = 0  # guarded by _changed
+        self._waiting_rows = 0  # guarded by _changed
+        self._errands = 0  # guarded by _changed; how many of the tasks
         self._refused = 0  # guarded by _changed
         self._closed = False  # guarded by _changed
 
@@ -85,16 +92,25 @@ class Inbox:
                 raise StoreFull("the write queue is full", where="store", do="wait and send again; nothing was stored")
             self._tasks.append(task)
             self._waiting_bytes += task.size_bytes
+            if isinstance(task, Delivery):
+                self._waiting_rows += task.rows
+            else:
+                self._errands += 1
             self._changed.notify()
 
     def take(self) -> list[Task]:
         """Everything that waits, in order; blocks until there is something. Empty once closed and drained."""
         with self._changed:
             self._changed.wait_for(lambda: self._tasks or self._closed)
-            tasks = list(self._tasks)
-            self._tasks.clear()
-            self._waiting_bytes = 0
-            return tasks
+            return self._take_all()
+
+    def take_more(self, enough_rows: int, patience_s: float) -> list[Task]:
+        """Everything that waits, once it is so many rows or holds an errand; blocks no longer than the patience lasts."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._waiting_rows >= enough_rows or self._errands or self._closed, timeout=patience_s
+            )
+            return self._take_all()
 
     def close(self) -> None:
         """Accept nothing more; what waits will still be taken."""
@@ -112,6 +128,13 @@ class Inbox:
                 capacity_bytes=self._capacity_bytes,
                 refused=self._refused,
             )
+
+    def _take_all(self) -> list[Task]:
+        """Empty the queue. Called with _changed held."""
+        tasks = list(self._tasks)
+        self._tasks.clear()
+        self._waiting_bytes = self._waiting_rows = self._errands = 0
+        return tasks
 
     def _has_room(self, task: Task) -> bool:
         """Whether a task fits. Called with _changed held."""

@@ -1,17 +1,16 @@
 """The thread `kvtrail-store-writer`: the only one that writes to the database.
 
 It takes all that waits, writes it in one transaction, and acknowledges after the commit. While one commit runs the next
-group gathers; so an idle store answers at once and a busy one commits in bulk.
+group gathers; so an idle store answers at once, and a busy one commits whole row groups (see `backlog.py`).
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from itertools import groupby
 from typing import Final, NamedTuple
 
 import duckdb
@@ -20,14 +19,21 @@ from kvtrail_schema.identity import Stream
 from kvtrail_collector.errors import BatchInvalid, CollectorError, StoreBroken, StoreUnusable
 from kvtrail_collector.projections import Projection
 from kvtrail_collector.store.account import Account, Incoming, Receipt
+from kvtrail_collector.store.backlog import ROW_GROUP, Backlog, Share
 from kvtrail_collector.store.commit import commit, transaction
 from kvtrail_collector.store.foreign import map_duckdb_errors
 from kvtrail_collector.store.inbox import Delivery, Errand, Inbox, InboxStatistics, Task
 from kvtrail_collector.store.plan import make_plan
 from kvtrail_collector.store.positions import Position, Positions, advance, write_positions
 
-GROUP_ROWS: Final = 4 * 122_880
-"""The most rows of one transaction: four row groups of DuckDB, so that a commit never stalls for long."""
+GROUP_ROWS: Final = 4 * ROW_GROUP
+"""The most rows of one transaction, so that a commit never stalls for long."""
+
+PATIENCE_S: Final = 0.1
+"""How long a busy writer waits for a row group to become full."""
+
+BUSY_ROWS: Final = ROW_GROUP // 4
+"""A commit of so many rows says that more are on their way."""
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -70,6 +76,8 @@ class Writer:
         self._positions: Positions = positions or {}  # guarded by _lock; replaced, never changed in place
         self._commits = self._stored = self._duplicate = self._failed = self._version = 0  # guarded by _lock
         self._usable = True  # guarded by _lock
+        self._backlog = Backlog()  # used by the writer's thread alone
+        self._busy = False  # used by the writer's thread alone
         self._thread = threading.Thread(target=self._run, name="kvtrail-store-writer", daemon=True)
         self._thread.start()
 
@@ -125,16 +133,48 @@ class Writer:
 
     def _run(self) -> None:
         """The life of the thread."""
-        while tasks := self._inbox.take():
-            for group in _groups(tasks):
-                if isinstance(group, Errand):
-                    self._do_errand(group)
-                else:
-                    self._store(group)
+        while self._step():
+            pass
 
-    def _store(self, group: list[Delivery]) -> None:
+    def _step(self) -> bool:
+        """Take what waits and commit what is due; False once there is nothing more to come."""
+        waited = bool(self._backlog)
+        tasks = self._inbox.take_more(ROW_GROUP - self._backlog.rows, PATIENCE_S) if waited else self._inbox.take()
+        if not tasks and not waited:
+            return False
+        for task in tasks:
+            self._accept(task)
+        if self._commit_whole_groups():
+            self._busy = True
+        elif waited or not self._busy:
+            self._busy = self._backlog.rows >= BUSY_ROWS and not waited
+            self._commit_all()
+        return True
+
+    def _accept(self, task: Task) -> None:
+        """Put a batch to the others; an errand waits until those before it are stored, so that order is kept."""
+        if isinstance(task, Errand):
+            self._commit_all()
+            self._do_errand(task)
+        else:
+            self._backlog.add(task)
+
+    def _commit_whole_groups(self) -> bool:
+        """Commit the rows that fill row groups; says whether there were any."""
+        any_full = self._backlog.rows >= ROW_GROUP
+        while self._backlog.rows >= ROW_GROUP:
+            rows = min(GROUP_ROWS, self._backlog.rows // ROW_GROUP * ROW_GROUP)
+            self._store(self._backlog.take(rows))
+        return any_full
+
+    def _commit_all(self) -> None:
+        """Commit everything, in groups of a bounded size."""
+        while self._backlog:
+            self._store(self._backlog.take(GROUP_ROWS))
+
+    def _store(self, group: list[Share]) -> None:
         """Commit a group; if it cannot be committed as one, each batch alone, so that one bad batch harms no other."""
-        group = [delivery for delivery in group if delivery.done.set_running_or_notify_cancel()]
+        group = [share for share in group if not share.pending.is_told]
         if not group:
             return
         try:
@@ -142,36 +182,36 @@ class Writer:
         except Exception as error:  # noqa: BLE001  # whatever it is, the senders must be told and the thread must live
             self._after_failure(group, error)
         else:
-            for delivery, receipt in zip(group, receipts, strict=True):
-                delivery.done.set_result(receipt)
+            for share, receipt in zip(group, receipts, strict=True):
+                share.settle(receipt)
 
-    def _after_failure(self, group: list[Delivery], error: Exception) -> None:
+    def _after_failure(self, group: list[Share], error: Exception) -> None:
         """Try the batches one by one, or tell the only sender."""
         if len(group) == 1 or isinstance(error, StoreUnusable):
             self._tell_failure(group, error)
             return
-        for delivery in group:
+        for share in group:
             try:
-                (receipt,) = self._commit([delivery])
+                (receipt,) = self._commit([share])
             except Exception as own:  # noqa: BLE001  # as in _store
-                self._tell_failure([delivery], own)
+                self._tell_failure([share], own)
             else:
-                delivery.done.set_result(receipt)
+                share.settle(receipt)
 
-    def _tell_failure(self, group: list[Delivery], error: Exception) -> None:
+    def _tell_failure(self, group: list[Share], error: Exception) -> None:
         """Count and pass on a failure."""
         with self._lock:
             self._failed += len(group)
             self._usable = self._usable and not isinstance(error, StoreUnusable)
         _LOG.error("a commit of %d batches failed: %s", len(group), error)
-        for delivery in group:
-            delivery.done.set_exception(_blame(error, delivery))
+        for share in group:
+            share.pending.delivery.done.set_exception(_blame(error, share.pending.delivery))
 
-    def _commit(self, group: list[Delivery]) -> Sequence[Receipt]:
+    def _commit(self, group: list[Share]) -> Sequence[Receipt]:
         """One transaction, then the books in memory."""
         accounts, positions = self.accounts(), self.positions()
-        moved = advance(positions, (delivery.position for delivery in group))
-        plan = replace(make_plan(accounts, [delivery.incoming for delivery in group]), positions=moved)
+        moved = advance(positions, (share.position for share in group))
+        plan = replace(make_plan(accounts, [share.incoming for share in group]), positions=moved)
         commit(self._connection, plan, self._projections, where=self._where)
         with self._lock:
             self._accounts = {**accounts, **plan.after}
@@ -199,30 +239,6 @@ class Writer:
                 self._positions = {**positions, **moved}
                 self._version += 1
             errand.done.set_result(None)
-
-
-def _groups(tasks: list[Task]) -> Iterator[Errand | list[Delivery]]:
-    """Tasks in order: neighbouring batches together up to a bound, errands alone."""
-    for is_errand, run in groupby(tasks, key=lambda task: isinstance(task, Errand)):
-        if is_errand:
-            yield from (task for task in run if isinstance(task, Errand))
-        else:
-            yield from _bounded([task for task in run if isinstance(task, Delivery)])
-
-
-def _bounded(deliveries: list[Delivery]) -> Iterator[list[Delivery]]:
-    """Deliveries in groups of at most `GROUP_ROWS` rows, one at least."""
-    group: list[Delivery] = []
-    rows = 0
-    for delivery in deliveries:
-        size = delivery.incoming.batch.table.num_rows
-        if group and rows + size > GROUP_ROWS:
-            yield group
-            group, rows = [], 0
-        group.append(delivery)
-        rows += size
-    if group:
-        yield group
 
 
 def _blame(error: Exception, delivery: Delivery) -> CollectorError:

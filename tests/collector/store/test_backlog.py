@@ -1,0 +1,130 @@
+"""Promises of the backlog: groups of exactly the rows that are wanted, and a sender is told when all of its rows are stored."""
+
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kvtrail_collector.store import Receipt, Store
+from kvtrail_collector.store import writer as writing
+from kvtrail_collector.store.backlog import Backlog, Share
+from kvtrail_collector.store.inbox import Delivery, Errand, Inbox
+from kvtrail_collector.testing import memory_store
+
+from tests.collector.frames import batch, span
+
+
+def deliveries(sizes: list[int]) -> list[Delivery]:
+    """Batches of so many rows, one after another."""
+    made, first = [], 1
+    for size in sizes:
+        made.append(Delivery(batch(span(first, first + size - 1))))
+        first += size
+    return made
+
+
+def backlog_of(*made: Delivery) -> Backlog:
+    """A backlog with some batches."""
+    backlog = Backlog()
+    for delivery in made:
+        backlog.add(delivery)
+    return backlog
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(1, 12))
+def test_groups_have_the_rows_that_are_wanted_and_lose_none(sizes: list[int], rows: int) -> None:
+    """Whatever the sizes, every group but the last is full, and all rows leave once, in order."""
+    backlog = backlog_of(*deliveries(sizes))
+    groups, seqs = [], []
+    while backlog:
+        group = backlog.take(rows)
+        groups.append(sum(share.incoming.batch.table.num_rows for share in group))
+        seqs += [seq for share in group for seq in share.incoming.batch.table["seq"].to_pylist()]
+
+    assert seqs == list(span(1, sum(sizes)))
+    assert all(size == rows for size in groups[:-1])
+    assert backlog.rows == 0
+
+
+def test_a_sender_is_told_after_its_last_row() -> None:
+    """A batch that was cut in two is acknowledged with the second part, and the receipt counts both."""
+    (delivery,) = deliveries([10])
+    backlog = backlog_of(delivery)
+    (first,) = backlog.take(4)
+    first.settle(Receipt(stored=3, duplicate=1))
+
+    assert (False, None) == (delivery.done.done(), first.position)
+
+    (second,) = backlog.take(100)
+    second.settle(Receipt(stored=6, duplicate=0))
+
+    assert Receipt(stored=9, duplicate=1) == delivery.done.result(0)
+
+
+def test_a_batch_that_nobody_waits_for_is_left_out() -> None:
+    """A sender that gave up before its batch was taken will send it again; it is not stored behind its back."""
+    (delivery,) = deliveries([10])
+    delivery.done.cancel()
+
+    assert not backlog_of(delivery)
+
+
+def test_waiting_for_more_ends_with_enough_rows_or_an_errand_or_patience() -> None:
+    """A writer that waits for a full group wakes for it, wakes for an errand, and else waits no longer than it may."""
+    inbox = Inbox(capacity=10, capacity_bytes=1 << 30)
+    inbox.put_nowait(Delivery(batch(span(1, 5))))
+
+    assert len(inbox.take_more(5, patience_s=60)) == 1
+
+    inbox.put_nowait(Errand(lambda _: None))
+
+    assert len(inbox.take_more(5, patience_s=60)) == 1
+    assert inbox.take_more(5, patience_s=0.01) == []
+
+
+def test_a_busy_store_commits_whole_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under a backlog every commit but the last is a multiple of the group; all rows are there once, in the end."""
+    monkeypatch.setattr(writing, "ROW_GROUP", 64)
+    monkeypatch.setattr(writing, "GROUP_ROWS", 128)
+    sizes: list[int] = []
+    take = Backlog.take
+
+    def counted(backlog: Backlog, rows: int) -> list[Share]:
+        """Take, and note the size of the group."""
+        group = take(backlog, rows)
+        sizes.append(sum(share.incoming.batch.table.num_rows for share in group))
+        return group
+
+    monkeypatch.setattr(Backlog, "take", counted)
+    with memory_store() as store:
+        hold = hold_writer(store)
+        futures = [store.submit(batch(span(1 + 50 * number, 50 + 50 * number))) for number in range(10)]
+        hold.set()
+
+        assert [Receipt(stored=50, duplicate=0)] * 10 == [future.result() for future in futures]
+        assert sizes == [128, 128, 128, 64, 52]
+
+
+def hold_writer(store: Store) -> threading.Event:
+    """Keep the writer in an errand until the event is set, so that batches gather."""
+    hold, begun = threading.Event(), threading.Event()
+
+    def wait(_: object) -> None:
+        begun.set()
+        hold.wait(30)
+
+    store._writer.errand(wait)
+    begun.wait(30)
+    return hold
+
+
+def test_a_trickle_is_answered_at_once() -> None:
+    """A store that is not busy waits for no second batch: small commits take milliseconds, not the patience of a busy one."""
+    with memory_store() as store:
+        store.submit(batch(span(1, 10))).result()
+        began = time.monotonic()
+        for first in range(11, 111, 10):
+            store.submit(batch(span(first, first + 9))).result()
+
+        assert time.monotonic() - began < 10 * (writing.PATIENCE_S + 1)
