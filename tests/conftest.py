@@ -43,6 +43,20 @@ def private_dir() -> Iterator[Path]:
         yield Path(path)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_home() -> Iterator[None]:
+    """Tests keep out of the user's own state: what recorders spool in one run is not shipped by another."""
+    with tempfile.TemporaryDirectory(prefix="kvt-state-") as path, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", path)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """And each test out of the others'."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
 @pytest.fixture(autouse=True)
 def _real_gpu(request: pytest.FixtureRequest) -> None:
     """Tests marked `gpu` run on a real CUDA device, or say that there is none."""

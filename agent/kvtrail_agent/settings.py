@@ -16,6 +16,13 @@ def default_ring_dir() -> Path:
     return base / f"kvtrail-{os.getuid()}"
 
 
+def default_spool_dir() -> Path:
+    """Where programs of this user keep their state on disk: `$XDG_STATE_HOME/kvtrail/spool`, or below `~/.local/state`."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    home = os.environ.get("HOME", "") or f"/var/tmp/kvtrail-{os.getuid()}"  # noqa: S108 - made 0700 before it is used
+    return Path(state or Path(home) / ".local" / "state") / "kvtrail" / "spool"
+
+
 class ShipperConfig(msgspec.Struct, frozen=True):
     """What the shipper is told by the recorder that starts it."""
 
@@ -52,7 +59,8 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one recorder and its shipper.
 
     A ring of `slot_count` records of 128 bytes holds what the shipper has not yet delivered: 262,144 records are 32 MiB,
-    five seconds at 50,000 events a second. Batches leave when `flush_rows` are there or `flush_interval_ms` have passed.
+    five seconds at 50,000 events a second. What cannot leave waits in the spool: 1 GiB is about
+    100 million events. Batches leave when `flush_rows` are there or `flush_interval_ms` have passed.
     """
 
     engine: Annotated[str, Meta(min_length=1, max_length=256, description="the operator's name for this serving instance")]
@@ -65,6 +73,13 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     ring_dir: Annotated[Path, Meta(description="where rings lie, closed to others; shared memory by default")] = msgspec.field(
         default_factory=default_ring_dir
     )
+    spool_dir: Annotated[
+        Path, Meta(description="where events wait on disk while the transport is down or slow, closed to others")
+    ] = msgspec.field(default_factory=default_spool_dir)
+    spool_bytes: Annotated[
+        int,
+        Meta(ge=0, description="the most that all spools in spool_dir take together; then the newest is dropped; 0: no spool"),
+    ] = 1 << 30
     slot_count: Annotated[int, Meta(description="records that the ring holds, a power of two; 128 bytes each")] = 1 << 18
     text_bytes: Annotated[int, Meta(description="room for texts under way")] = 4 << 20
     flush_rows: Annotated[int, Meta(ge=1, le=1 << 20, description="a batch of so many events leaves at once")] = 8192
@@ -84,6 +99,8 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     """A default as people read it."""
     if field.name == "ring_dir":
         return "shared memory, one directory a user"
+    if field.name == "spool_dir":
+        return "$XDG_STATE_HOME/kvtrail/spool, or ~/.local/state/kvtrail/spool"
     return "" if field.required else str(field.default)
 
 

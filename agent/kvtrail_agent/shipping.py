@@ -1,20 +1,23 @@
 """How a recorder's events are shipped: by a process of its own, by a thread (tests, small rates), or not at all."""
 
 import logging
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import Final, Protocol
+from typing import BinaryIO, Final, Protocol
 
 from kvtrail_agent.errors import RingError, ShipperNotStarted
 from kvtrail_agent.ring_file import RING_SUFFIX, open_ring
 from kvtrail_agent.settings import AgentSettings, ShipperConfig, encode_config
 
 LOG: Final = logging.getLogger("kvtrail")
-SHIPPER_MODULE: Final = "kvtrail_agent.shipper"
+SHIPPER_MODULE: Final = "kvtrail_agent.shipper_process"
+LOG_NAME: Final = "shipper.log"
+_LOG_BYTES: Final = 1 << 20
 
 
 class ShipperMode(Enum):
@@ -57,6 +60,7 @@ class ProcessShipping:
 
     def __init__(self, ring: Path, settings: AgentSettings) -> None:
         self._config = ring.with_suffix(".json")
+        self._log_dir = settings.spool_dir
         try:
             self._config.touch(mode=0o600)
             self._config.write_bytes(encode_config(ShipperConfig(ring, settings)))
@@ -76,11 +80,15 @@ class ProcessShipping:
         return self._process.pid
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        """Start it in a session of its own: a signal meant for the engine's group does not end the delivery."""
+        """Start it in a session of its own: a signal meant for the engine's group does not end the delivery.
+
+        It holds none of the engine's files: whoever waits for the end of the engine's output does not wait for the shipper.
+        """
         command = [sys.executable, "-m", SHIPPER_MODULE, str(self._config)]
-        return subprocess.Popen(  # noqa: S603 - our own module, a path that we made
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
-        )
+        with open_log(self._log_dir) as log:
+            return subprocess.Popen(  # noqa: S603 - our own module, a path that we made
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
+            )
 
     def revive(self) -> None:
         """Start the process again if it ended while the engine lives."""
@@ -93,6 +101,19 @@ class ProcessShipping:
             return self._process.wait(timeout_s) == 0
         except subprocess.TimeoutExpired:
             return False
+
+
+def open_log(directory: Path) -> BinaryIO:
+    """Where shippers speak: one file (0600), begun anew at a megabyte, the one before kept; nowhere if it cannot be made."""
+    path = directory / LOG_NAME
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > _LOG_BYTES:
+            path.replace(path.with_suffix(".log.1"))
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "wb")
+    except OSError as error:
+        LOG.warning("kvtrail: no log of the shipper in %s: %s", directory, error.strerror)
+        return Path(os.devnull).open("wb")
 
 
 class ThreadShipping:

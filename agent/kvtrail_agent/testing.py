@@ -1,6 +1,7 @@
 """Doubles for tests of engines and transports: public, boring, and in the same form as the real parts."""
 
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -10,11 +11,13 @@ from kvtrail_schema.batch import BatchHeader, decode_batch
 from kvtrail_schema.clock import Clock, SystemClock
 from kvtrail_schema.events import Event
 
+from kvtrail_agent.courier import InlineCourier
 from kvtrail_agent.errors import TransportError
 from kvtrail_agent.recorder import Recorder, new_epoch
 from kvtrail_agent.ring_file import open_ring
 from kvtrail_agent.settings import AgentSettings
-from kvtrail_agent.shipper import Shipper, remove_ring
+from kvtrail_agent.shipper import Ended, Shipper
+from kvtrail_agent.shipper_process import remove_ring
 from kvtrail_agent.shipping import ShipperMode
 from kvtrail_agent.transports import Transport
 
@@ -85,7 +88,8 @@ def recorder_for_tests(
 
     def run(ring: Path) -> bool:
         opened = open_ring(ring)
-        done = Shipper(opened, transport, settings, clock=used_clock).run()
+        courier = InlineCourier(transport, time.sleep)
+        done = Shipper(opened, courier, settings, clock=used_clock).run() is Ended.DELIVERED
         opened.close()
         if done:
             remove_ring(ring)

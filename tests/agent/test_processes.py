@@ -94,7 +94,7 @@ def test_a_killed_engine_loses_nothing_that_emit_returned_for(private_dir: Path,
     assert set(range(1, last + 1)) <= stream.events.keys() | stream.dropped
     assert set() == stream.unaccounted
     assert stream.produced >= last
-    assert stream.headers[-1].state is StreamState.KILLED
+    assert StreamState.KILLED == stream.headers[-1].state
     assert stream.dropped == set(), "the ring had room: nothing but a torn event could be lost"
 
 
@@ -131,7 +131,7 @@ def test_an_exit_without_close_delivers(private_dir: Path, segments: Path) -> No
     assert list(range(1, stream.produced + 1)) == sorted(stream.events)
     assert isinstance(stream.events[stream.produced], AgentStopped)
     assert sum(isinstance(event, StepStarted) for event in stream.events.values()) == 1000
-    assert stream.headers[-1].state is StreamState.STOPPED
+    assert StreamState.STOPPED == stream.headers[-1].state
 
 
 def test_a_forked_child_has_a_stream_of_its_own(private_dir: Path, segments: Path) -> None:

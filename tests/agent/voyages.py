@@ -4,13 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kvtrail_agent.courier import InlineCourier
 from kvtrail_agent.errors import TransportError
 from kvtrail_agent.ring_file import open_ring
 from kvtrail_agent.settings import AgentSettings
-from kvtrail_agent.shipper import Shipper
+from kvtrail_agent.shipper import Ended, Shipper
+from kvtrail_agent.spool import Spool
 from kvtrail_agent.testing import RecordingTransport
 from kvtrail_schema.batch import BatchHeader
 from kvtrail_schema.clock import ManualClock
+from kvtrail_schema.enums import Stage
+from kvtrail_schema.reasons import DropReason
 
 from tests.agent.rings import TestRing, make_ring
 
@@ -26,6 +30,8 @@ class Voyage:
     transport: RecordingTransport
     settings: AgentSettings
     script: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
+    spool: Spool | None = None
+    ended: Ended = Ended.HELD
 
     def at(self, second: float, act: Callable[[], object]) -> None:
         """Let something happen at a second of the voyage."""
@@ -44,10 +50,11 @@ class Voyage:
             if now_s >= seconds:
                 shipper.halt()
 
-        shipper = Shipper(opened, self.transport, self.settings, clock=self.clock, sleep=sleep)
-        done = shipper.run()
+        courier = InlineCourier(self.transport, sleep)
+        shipper = Shipper(opened, courier, self.settings, clock=self.clock, spool=self.spool)
+        self.ended = shipper.run()
         opened.close()
-        return done
+        return self.ended is Ended.DELIVERED
 
     @property
     def batches(self) -> list[BatchHeader]:
@@ -63,7 +70,11 @@ class Voyage:
     def drops(self) -> list[tuple[str, str, int, int]]:
         """Every declared drop as (stage, reason, first, last)."""
         headers = self.transport.headers
-        return [(d.stage.name, d.reason.name, d.first_seq, d.last_seq) for header in headers for d in header.drops]
+        return [
+            (Stage(d.stage).name, DropReason(d.reason).name, d.first_seq, d.last_seq)
+            for header in headers
+            for d in header.drops
+        ]
 
     @property
     def seqs(self) -> list[int]:
