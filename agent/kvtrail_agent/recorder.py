@@ -31,6 +31,7 @@ from kvtrail_agent.settings import AgentSettings, check_settings
 from kvtrail_agent.shipping import NoShipping, ProcessShipping, ShipperMode, Shipping, ThreadShipping, ship_left_behind
 from kvtrail_agent.transports.base import check_address
 from kvtrail_agent.version import VERSION
+from kvtrail_agent.writer_choice import WriterKind, writer_in_use
 
 LOG: Final = logging.getLogger("kvtrail")
 _SMALLEST_STEP_NS: Final = 10_000_000
@@ -86,6 +87,9 @@ class Recorder(EmitMethods):
             AgentError: the ring cannot be made, the shipper not be started, or a setting is impossible. The engine can go
                 on without a recorder.
         """
+        chosen = _with_writer(cls)
+        if chosen is not cls:
+            return chosen.start(settings, clock=clock, epochs=epochs, mode=mode, run_in_thread=run_in_thread)
         check_settings(settings)
         check_address(settings.transport, settings.token_file, settings.kafka_options_file)
         _private_directory(settings.ring_dir)
@@ -111,8 +115,7 @@ class Recorder(EmitMethods):
     @property
     def produced(self) -> int:
         """The highest seq that was handed out."""
-        # `count(5)` is the documented form, and the only way to look without drawing.
-        return int(repr(self._seqs)[6:-1]) - 1
+        return self._last_seq()
 
     @property
     def ring_path(self) -> Path:
@@ -208,6 +211,15 @@ class Recorder(EmitMethods):
             self._closing = self._closed = True
             self._shipping = NoShipping()
             LOG.warning("kvtrail: no recording in the forked child of epoch %016x: %s", previous, error)
+
+
+def _with_writer(recorder: type[Recorder]) -> type[Recorder]:
+    """The class of recorder with the writer that this process uses; a class of somebody's own keeps what it has."""
+    if recorder is not Recorder or writer_in_use() is WriterKind.PYTHON:
+        return recorder
+    from kvtrail_agent.recorder_fast import FastRecorder  # noqa: PLC0415 - it needs the extension, which may not be there
+
+    return FastRecorder
 
 
 def _private_directory(path: Path) -> None:

@@ -131,9 +131,9 @@ def _identity(path: Path, memory: mmap.mmap) -> tuple[Stream, int, int]:
     if len(memory) >= layout.SLOTS_OFFSET:
         magic, version, slot_count, text_bytes, epoch, rank, _, engine = layout.IDENTITY.unpack_from(memory)
         expected = layout.SLOTS_OFFSET + slot_count * layout.RECORD_BYTES + text_bytes
-        if magic == layout.MAGIC and version == layout.LAYOUT_VERSION and len(memory) == expected:
+        if magic == layout.MAGIC and version in layout.READABLE_VERSIONS and len(memory) == expected:
             return Stream(engine.rstrip(b"\0").decode(), Epoch(epoch), Rank(rank)), slot_count, text_bytes
-    message = f"{path} is no ring of layout {layout.LAYOUT_VERSION}: it was written by another version, or is cut"
+    message = f"{path} is no ring of layout {layout.LAYOUT_VERSION} or older: it was written by another version, or is cut"
     raise RingError(message)
 
 

@@ -11,8 +11,15 @@ A record is little-endian: t_ns i64 | the fields of its kind, widest first | pad
 leaves every field aligned, so that `struct` packs in its native mode, which takes a third of the time for large numbers.
 The commit word is made of the low 30 bits of seq, is never 0, and is written last: a reader that finds it finds the whole
 record, and `pack_into`, which zeroes the slot before it packs field by field, never shows an old one. (x86-64 keeps the
-order of stores.) Absent fields hold the value that their width sets aside. Every kind fits, checked at import. One
-writing process, one reading process.
+order of stores; the C writer asks for it everywhere.) Absent fields hold the value that their width sets aside. Every kind
+fits, checked at import. One writing process, one reading process.
+
+A **run** is many rows of one kind that differ in block and slot: one record, the head, in the slot of the first seq, and in
+the slot of each further seq a row of 64 bytes in its second half: block u64 | slot u32 | distance to the head u32 | padding |
+255 | commit u32. The rows are written first and the head last, so a run is there whole or not at all; a row whose head is
+not there is none. A run has at most `run_rows(slot_count)` rows; longer lists are several runs under seqs without a hole.
+In the rows behind the head the fields in `FIRST_ROW_ONLY` are absent, `id` counts up, and the blocks of a `block_created`
+are a chain: `parent` and `token_start` follow from the row before.
 """
 
 import struct
@@ -24,7 +31,9 @@ from kvtrail_schema.columns import COLUMNS, Width
 from kvtrail_schema.kinds import FIELDS_OF, Kind
 
 MAGIC: Final = b"KVTRRING"
-LAYOUT_VERSION: Final = 1
+LAYOUT_VERSION: Final = 2
+READABLE_VERSIONS: Final = frozenset({1, 2})
+"""Version 2 added runs; what an older agent left behind is read all the same."""
 RECORD_BYTES: Final = 128
 PAYLOAD_OFFSET: Final = 8
 KIND_OFFSET: Final = 123
@@ -32,6 +41,13 @@ COMMIT_OFFSET: Final = 124
 COMMIT_MASK: Final = 0x3FFFFFFF  # what fits into one digit of a Python integer, so that masking does not allocate
 COMMIT_OF_ZERO: Final = 0x40000000
 NO_TRACE_BYTES: Final = bytes(16)
+ROW_OFFSET: Final = 64  # one cache line a row
+ROW_KIND: Final = 255
+LARGEST_RUN: Final = 1024
+PARTS: Final = ("queue_ns", "alloc_ns", "submit_ns", "io_ns", "copy_ns", "sync_ns")
+ESTIMATES: Final = ("restore_estimate_ns", "recompute_estimate_ns", "keep_estimate_ns")
+FIRST_ROW_ONLY: Final = frozenset({*PARTS, *ESTIMATES})
+"""What holds for a whole op and so stands once (EVENTS §3)."""
 
 HEADER_BYTES: Final = 4096
 DROP_ENTRIES: Final = 1024
@@ -55,6 +71,8 @@ DROP_LAST: Final = 16
 
 _NATIVE: Final = sys.byteorder == "little" and struct.calcsize("@L") == WORD_BYTES
 _NATIVE_CODES: Final = str.maketrans("Qq", "Ll")
+# block, slot, distance to the head, kind, commit word
+ROW: Final = struct.Struct("@LII43xBI" if _NATIVE else "<QII43xBI")
 _ALIGNED: Final = {Width.TRACE: 2 * WORD_BYTES, Width.TEXT: WORD_BYTES - 1}
 
 
@@ -63,10 +81,25 @@ def _place(width: Width) -> int:
     return _ALIGNED.get(width) or struct.calcsize(f"<{width.code}")
 
 
+def run_rows(slot_count: int) -> int:
+    """The most rows of one run: a run finds room whole or not at all, so it must be small against its ring."""
+    return min(LARGEST_RUN, slot_count // 4)
+
+
 @cache
 def record_fields(kind: Kind) -> tuple[str, ...]:
     """The fields of a kind's record in their order: widest first, else as in its class."""
     return tuple(sorted(FIELDS_OF[kind], key=lambda name: -_place(COLUMNS[name].width)))
+
+
+@cache
+def field_offsets(kind: Kind) -> dict[str, int]:
+    """Where each field of a kind's record begins."""
+    offsets, offset = {"t_ns": 0}, PAYLOAD_OFFSET
+    for name in record_fields(kind):
+        offsets[name] = offset
+        offset += struct.calcsize(f"<{COLUMNS[name].width.code}")
+    return offsets
 
 
 @cache

@@ -18,6 +18,7 @@ from kvtrail_schema.reasons import DropReason
 from kvtrail_agent import ring_layout as layout
 from kvtrail_agent.ring_columns import columns_of
 from kvtrail_agent.ring_file import RingFile
+from kvtrail_agent.ring_runs import unfold
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class RingReader:
         memory = np.frombuffer(ring.memory, dtype=np.uint8)
         self._slots = memory[layout.SLOTS_OFFSET : end].reshape(ring.slot_count, layout.RECORD_BYTES)
         self._commits = self._slots[:, layout.COMMIT_OFFSET :].view("<u4").reshape(-1)
+        self._kinds = self._slots[:, layout.KIND_OFFSET]
+        self._distances = self._slots[:, layout.ROW_OFFSET + 12 : layout.ROW_OFFSET + 16].view("<u4").reshape(-1)
         self._texts = memoryview(ring.memory)[end:]
         ring.set_word(layout.READER_PID, os.getpid())
 
@@ -79,7 +82,10 @@ class RingReader:
         return written > 0 and self._drop(written - 1).last_seq >= last
 
     def read(self, most_rows: int) -> Chunk:
-        """What lies next in the ring, up to `most_rows` rows, up to the first seq that is neither written nor dropped."""
+        """What lies next in the ring, up to `most_rows` rows, up to the first seq that is neither written nor dropped.
+
+        A run is read whole, so there may be as many rows more as a run can have.
+        """
         first = self.next_seq
         drops, pieces, seq, rows = self._drop_ranges(), [], first, 0
         taken: list[DropRange] = []
@@ -95,6 +101,9 @@ class RingReader:
             last = self._hole_end(seq, dropped.last_seq)
             taken.append(DropRange(dropped.stage, dropped.reason, seq, last, last - seq + 1))
             seq = last + 1
+        if pieces and (rest := self._run_rest(seq)):
+            pieces.append(np.arange(seq, seq + rest, dtype=np.uint64))
+            seq += rest
         return self._chunk(first, seq - 1, pieces, taken)
 
     def read_rest(self) -> Chunk:
@@ -126,9 +135,9 @@ class RingReader:
         return max(written, dropped, stopped - 1)
 
     def release(self, chunk: Chunk) -> None:
-        """Give the room of a delivered chunk back to the writer."""
+        """Give the room of a delivered chunk back to the writer; that of a half run only with its other half."""
         self._ring.set_word(layout.READ_TEXT, max(chunk.text_end, self._ring.word(layout.READ_TEXT)))
-        self._ring.set_word(layout.READ_SEQ, chunk.last_seq)
+        self._ring.set_word(layout.READ_SEQ, self._run_border(chunk.last_seq))
         written, taken = self._ring.word(layout.WRITTEN_DROPS), self._ring.word(layout.READ_DROPS)
         # The newest entry may still grow, so it stays.
         while taken < written - 1 and self._drop(taken).last_seq <= chunk.last_seq:
@@ -141,11 +150,31 @@ class RingReader:
         there = self._is_there(np.arange(seq, seq + min(most, room), dtype=np.uint64))
         return len(there) if there.all() else int(np.argmin(there))
 
+    def _run_rest(self, seq: int) -> int:
+        """How many rows of a run lie from this seq on, up to the head of another one."""
+        ahead = np.arange(seq, seq + layout.run_rows(self._ring.slot_count), dtype=np.uint64)
+        are_rows = self._is_there(ahead) & (self._kinds[self._indexes(ahead)] == layout.ROW_KIND)
+        return len(ahead) if are_rows.all() else int(np.argmin(are_rows))
+
+    def _run_border(self, last: int) -> int:
+        """The seq itself, or the one before the head of the run that goes on behind it."""
+        after = np.array([last + 1], dtype=np.uint64)
+        index = self._indexes(after)[0]
+        if self._kinds[index] != layout.ROW_KIND or not self._is_there(after)[0]:
+            return last
+        return last - int(self._distances[index])
+
+    def _indexes(self, seqs: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+        return (seqs & np.uint64(self._ring.slot_count - 1)).astype(np.intp)
+
     def _is_there(self, seqs: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Which seqs are written, whole, in their slots."""
-        expected = seqs & np.uint64(layout.COMMIT_MASK)
-        expected[expected == 0] = layout.COMMIT_OF_ZERO
-        found: npt.NDArray[np.bool_] = self._commits[(seqs % np.uint64(self._ring.slot_count)).astype(np.intp)] == expected
+        """Which seqs are written, whole, in their slots; a row of a run only if its head is."""
+        indexes = self._indexes(seqs)
+        found = self._commits[indexes] == _commit_words(seqs)
+        rows = np.flatnonzero(found & (self._kinds[indexes] == layout.ROW_KIND))
+        if len(rows):
+            heads = seqs[rows] - self._distances[indexes[rows]]
+            found[rows] = self._commits[self._indexes(heads)] == _commit_words(heads)
         return found
 
     def _hole_end(self, seq: int, last: int) -> int:
@@ -168,11 +197,17 @@ class RingReader:
 
     def _chunk(self, first: int, last: int, pieces: list[npt.NDArray[np.uint64]], drops: list[DropRange]) -> Chunk:
         seqs = np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint64)
-        records = self._slots[(seqs % np.uint64(self._ring.slot_count)).astype(np.intp)]
-        columns, text_end = columns_of(records, self._texts)
+        columns, text_end = columns_of(unfold(self._slots, self._indexes(seqs)), self._texts)
         columns["seq"] = pa.array(seqs)
         arrays = [columns.get(field.name, pa.nulls(len(seqs), field.type)) for field in EVENT_SCHEMA]
         return Chunk(pa.Table.from_arrays(arrays, schema=EVENT_SCHEMA), tuple(drops), first, last, text_end)
+
+
+def _commit_words(seqs: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """What the commit words of written seqs are."""
+    words: npt.NDArray[np.uint64] = seqs & np.uint64(layout.COMMIT_MASK)
+    words[words == 0] = layout.COMMIT_OF_ZERO
+    return words
 
 
 def _runs(seqs: npt.NDArray[np.uint64]) -> list[tuple[int, int]]:

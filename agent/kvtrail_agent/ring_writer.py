@@ -5,10 +5,13 @@ different ones without a lock of ours. Only the rare paths, a drop and a text, t
 """
 
 import itertools
+import mmap
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 
+from kvtrail_schema.absent import NO_I64
 from kvtrail_schema.clock import Clock, SystemClock
 from kvtrail_schema.enums import Stage
 from kvtrail_schema.reasons import DropReason
@@ -48,45 +51,70 @@ class RingWriter:
         # The highest seq that surely has room. Written by any thread; a lost update costs one more look at the header.
         self._limit = ring.slot_count
         self._text_end = 0  # guarded by _lock
+        now_ns = None if self._now_ns is time.monotonic_ns else self._now_ns
+        self._bind(ring.memory, ring.text_bytes, now_ns, NO_I64, layout.trace_bytes)
+
+    def _bind(
+        self,
+        memory: mmap.mmap,
+        text_bytes: int,
+        now_ns: Callable[[], int] | None,
+        no_time: int,
+        trace_bytes: Callable[[str], bytes],
+    ) -> None:
+        """Where the writer in C takes over: it overrides this, and the four methods below. Here there is nothing to do."""
+
+    def _draw(self) -> int:
+        """Hand out a seq."""
+        return next(self._seqs)
+
+    def _last_seq(self) -> int:
+        """The highest seq that was handed out."""
+        # `count(5)` is the documented form, and the only way to look without drawing.
+        return int(repr(self._seqs)[6:-1]) - 1
+
+    def _begin_at(self, seq: int) -> None:
+        """Hand out this seq next."""
+        self._seqs = itertools.count(seq)
 
     def _is_full(self, seq: int) -> bool:
         """Whether the slot of a seq still holds an unread record; if so, the drop is on the books when this returns."""
         self._limit = self._ring.word(layout.READ_SEQ) + self._mask + 1
         if seq <= self._limit:
             return False
-        self._drop(Stage.RING, DropReason.FULL, seq)
+        self._drop(Stage.RING, DropReason.FULL, seq, seq)
         return True
 
     def _refuse(self, seq: int, error: Exception) -> None:
         """An event could not be written: put it on the books. Its values are at fault, or there was no room for its text."""
         if isinstance(error, TextAreaFull):
-            self._drop(Stage.RING, DropReason.FULL, seq)
+            self._drop(Stage.RING, DropReason.FULL, seq, seq)
         elif isinstance(error, TextTooLarge):
-            self._drop(Stage.ENCODE, DropReason.TOO_LARGE, seq)
+            self._drop(Stage.ENCODE, DropReason.TOO_LARGE, seq, seq)
         else:
-            self._drop(Stage.ENCODE, DropReason.ENCODE_ERROR, seq)
+            self._drop(Stage.ENCODE, DropReason.ENCODE_ERROR, seq, seq)
 
-    def _drop(self, stage: Stage, reason: DropReason, seq: int) -> None:
-        """Count one dropped seq, in the newest entry of the table where it continues it."""
+    def _drop(self, stage: Stage, reason: DropReason, first_seq: int, last_seq: int) -> None:
+        """Count a range of dropped seqs, in the newest entry of the table where it continues it."""
         with self._lock:
             written = self._ring.word(layout.WRITTEN_DROPS)
-            if written and self._grow(written - 1, stage, reason, seq):
+            if written and self._grow(written - 1, stage, reason, first_seq, last_seq):
                 return
-            layout.DROP.pack_into(self._ring.memory, self._drop_offset(written), stage, reason, seq, seq)
+            layout.DROP.pack_into(self._ring.memory, self._drop_offset(written), stage, reason, first_seq, last_seq)
             self._ring.set_word(layout.WRITTEN_DROPS, written + 1)
 
     def _drop_offset(self, entry: int) -> int:
         return layout.HEADER_BYTES + (entry % layout.DROP_ENTRIES) * layout.DROP_BYTES
 
-    def _grow(self, entry: int, stage: Stage, reason: DropReason, seq: int) -> bool:
-        """Let the newest entry reach to a seq, if it continues it or no further entry has room. Runs under the lock."""
+    def _grow(self, entry: int, stage: Stage, reason: DropReason, first_seq: int, last_seq: int) -> bool:
+        """Let the newest entry reach over some seqs, if they continue it or no further entry has room. Runs under the lock."""
         offset = self._drop_offset(entry)
         *known, first, last = layout.DROP.unpack_from(self._ring.memory, offset)
         no_room = entry + 1 - self._ring.word(layout.READ_DROPS) >= layout.DROP_ENTRIES
-        if no_room or (known == [stage, reason] and seq == last + 1):
+        if no_room or (known == [stage, reason] and first_seq == last + 1):
             # What was written inside a widened range is shipped, and so is no drop.
-            self._ring.set_word(offset + layout.DROP_FIRST, min(first, seq))
-            self._ring.set_word(offset + layout.DROP_LAST, max(last, seq))
+            self._ring.set_word(offset + layout.DROP_FIRST, min(first, first_seq))
+            self._ring.set_word(offset + layout.DROP_LAST, max(last, last_seq))
             return True
         return False
 

@@ -1,6 +1,5 @@
 """Helpers for tests of the ring: a small ring with its writer and its reader, and events by way of the emit methods."""
 
-import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +9,7 @@ from kvtrail_agent import ring_layout as layout
 from kvtrail_agent.emit_methods import EmitMethods
 from kvtrail_agent.ring_file import RingFile, create_ring, open_ring
 from kvtrail_agent.ring_reader import Chunk, RingReader
+from kvtrail_agent.writer_choice import WriterKind, c_writer_is_built, writer_in_use
 from kvtrail_schema.arrow_schema import UnknownEvent, events_of
 from kvtrail_schema.clock import Clock, ManualClock
 from kvtrail_schema.columns import COLUMNS, Width
@@ -17,6 +17,8 @@ from kvtrail_schema.events import Event
 from kvtrail_schema.identity import Epoch, Rank, Stream
 from kvtrail_schema.jsonl import enum_of
 from kvtrail_schema.kinds import FIELDS_OF, REQUIRED_OF, Kind, kind_of
+
+from tests.real import require_real
 
 STREAM: Final = Stream("test-engine", Epoch(0xFEDC_BA98_7654_3210), Rank(3))
 SMALLEST_SLOTS: Final = 64
@@ -48,7 +50,7 @@ class TestRing:
 
     def lose_seq(self) -> int:
         """Draw a seq that will never be written, as a thread does that is torn out of its emit."""
-        return next(self.writer._seqs)
+        return self.writer._draw()
 
     def close(self) -> None:
         """Let go of the writer's lock, as its death does."""
@@ -61,12 +63,24 @@ def make_ring(
     text_bytes: int = SMALLEST_TEXTS,
     clock: Clock | None = None,
     stream: Stream = STREAM,
+    *,
+    kind: WriterKind | None = None,
 ) -> TestRing:
-    """A ring of the smallest size, whose clock stands still."""
+    """A ring of the smallest size, whose clock stands still, by the writer that this process uses if none is named."""
     path = folder / f"{stream.epoch:016x}.ring"
     file = create_ring(path, stream, slot_count, text_bytes)
-    writer = EmitMethods(file, clock or ManualClock(monotonic_ns=1_000))
+    writer = writer_class(kind)(file, clock or ManualClock(monotonic_ns=1_000))
     return TestRing(path, file, writer, RingReader(open_ring(path)))
+
+
+def writer_class(kind: WriterKind | None = None) -> type[EmitMethods]:
+    """The class of a writer; that in C is a real part, without which the calling test skips by name."""
+    if (kind or writer_in_use()) is WriterKind.PYTHON:
+        return EmitMethods
+    require_real("C writer of the ring", found=c_writer_is_built(), how="install a C compiler, then `make install`")
+    from kvtrail_agent.emit_fast import FastEmitMethods  # noqa: PLC0415 - only where the extension is built
+
+    return FastEmitMethods
 
 
 def emit(writer: EmitMethods, event: Event) -> int:
@@ -116,5 +130,5 @@ def any_value(kind: Kind, name: str) -> Any:
 
 def set_next_seq(ring: TestRing, seq: int) -> None:
     """Let a ring stand where it would after `seq - 1` events, all delivered."""
-    ring.writer._seqs = itertools.count(seq)
+    ring.writer._begin_at(seq)
     ring.file.set_word(layout.READ_SEQ, seq - 1)

@@ -7,12 +7,11 @@ import sys
 import time
 from pathlib import Path
 
-from kvtrail_agent.emit_methods import EmitMethods
 from kvtrail_agent.ring_file import create_ring
 from kvtrail_schema.clock import SystemClock
 from kvtrail_schema.identity import StepId
 
-from tests.agent.rings import SMALLEST_SLOTS, SMALLEST_TEXTS, STREAM
+from tests.agent.rings import SMALLEST_SLOTS, SMALLEST_TEXTS, STREAM, writer_class
 
 LONGEST_S = 30.0
 
@@ -20,7 +19,7 @@ LONGEST_S = 30.0
 def main() -> None:
     """Make the newest entry of the table of drops grow all the time."""
     ring = create_ring(Path(sys.argv[1]), STREAM, SMALLEST_SLOTS, SMALLEST_TEXTS)
-    writer = EmitMethods(ring, SystemClock())
+    writer = writer_class()(ring, SystemClock())
     deadline = time.monotonic() + LONGEST_S
     while time.monotonic() < deadline:
         for _ in range(1000):

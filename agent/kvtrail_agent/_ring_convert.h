@@ -1,0 +1,223 @@
+/* From Python's values to the bytes of a record: what `struct.pack_into` would take, and nothing else.
+ *
+ * A converter returns 0, or -1 with Python's error set. May run Python code only for values that are neither numbers nor
+ * texts themselves (`__index__`, `__float__`). */
+#ifndef KVTRAIL_RING_CONVERT_H
+#define KVTRAIL_RING_CONVERT_H
+
+#include <time.h>
+
+#include "_ring_write.h"
+
+typedef struct {
+    unsigned char bytes[RECORD_BYTES] __attribute__((aligned(8)));
+    const char *text; /* of the caller's object; NULL where there is none */
+    size_t text_length;
+    unsigned char text_offset;
+    unsigned char has_time;
+} Record;
+
+static int refuse_range(void)
+{
+    PyErr_SetString(PyExc_OverflowError, "number does not fit its field");
+    return -1;
+}
+
+static int to_u64_by_index(PyObject *value, uint64_t *number)
+{
+    PyErr_Clear();
+    PyObject *whole = PyNumber_Index(value);
+    if (whole == NULL)
+        return -1;
+    *number = PyLong_AsUnsignedLongLong(whole);
+    Py_DECREF(whole);
+    return *number == UINT64_MAX && PyErr_Occurred() ? -1 : 0;
+}
+
+static inline int to_u64(PyObject *value, uint64_t *number)
+{
+    *number = PyLong_AsUnsignedLongLong(value);
+    if (*number == UINT64_MAX && PyErr_Occurred())
+        return PyErr_ExceptionMatches(PyExc_TypeError) ? to_u64_by_index(value, number) : -1;
+    return 0;
+}
+
+static inline int to_i64(PyObject *value, int64_t *number)
+{
+    *number = PyLong_AsLongLong(value);
+    return *number == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static inline int to_range(PyObject *value, long low, long high, long *number)
+{
+    *number = PyLong_AsLong(value);
+    if (*number == -1 && PyErr_Occurred())
+        return -1;
+    return *number < low || *number > high ? refuse_range() : 0;
+}
+
+static int digit(char character)
+{
+    if (character >= '0' && character <= '9')
+        return character - '0';
+    character |= 0x20;
+    return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
+}
+
+/* A trace id of 32 plain digits; 0 where it is not one. */
+static int put_plain_trace(PyObject *value, unsigned char *at)
+{
+    Py_ssize_t length;
+    const char *text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, &length) : NULL;
+    if (text != NULL && length == 0)
+        return 1;
+    if (text == NULL || length != 32) {
+        PyErr_Clear();
+        return 0;
+    }
+    for (int number = 0; number < 16; number++) {
+        int high = digit(text[2 * number]), low = digit(text[2 * number + 1]);
+        if (high < 0 || low < 0)
+            return 0;
+        at[number] = (unsigned char)(high << 4 | low);
+    }
+    return 1;
+}
+
+static int put_trace(Writer *self, PyObject *value, unsigned char *at)
+{
+    if (put_plain_trace(value, at))
+        return 0;
+    PyObject *raw = PyObject_CallFunctionObjArgs(self->trace_bytes, value, NULL);
+    char *bytes;
+    Py_ssize_t length;
+    if (raw == NULL || PyBytes_AsStringAndSize(raw, &bytes, &length) < 0 || length != 16) {
+        Py_XDECREF(raw);
+        return PyErr_Occurred() ? -1 : refuse_range();
+    }
+    memcpy(at, bytes, 16);
+    Py_DECREF(raw);
+    return 0;
+}
+
+/* Remember a text; it is copied when its seq is drawn. Anything false is none. */
+static int put_text_later(PyObject *value, const Field *field, Record *record)
+{
+    Py_ssize_t length = 0;
+    record->text_offset = field->offset;
+    if (!PyUnicode_Check(value)) {
+        int is_true = PyObject_IsTrue(value);
+        if (is_true > 0)
+            PyErr_SetString(PyExc_TypeError, "no text");
+        return is_true ? -1 : 0;
+    }
+    record->text = PyUnicode_AsUTF8AndSize(value, &length);
+    record->text_length = (size_t)length;
+    return record->text == NULL ? -1 : 0;
+}
+
+static int put_time(Writer *self, PyObject *value, Record *record)
+{
+    int64_t t_ns;
+    if (value == self->no_time)
+        return 0;
+    if (to_i64(value, &t_ns) < 0)
+        return -1;
+    memcpy(record->bytes, &t_ns, 8);
+    record->has_time = 1;
+    return 0;
+}
+
+static inline int put_value(Writer *self, const Field *field, PyObject *value, Record *record)
+{
+    unsigned char *at = record->bytes + field->offset;
+    uint64_t wide;
+    int64_t wide_signed;
+    double real;
+    long narrow;
+    switch (field->width) {
+    case WIDTH_U64:
+        if (to_u64(value, &wide) < 0)
+            return -1;
+        memcpy(at, &wide, 8);
+        return 0;
+    case WIDTH_U32: {
+        if (to_range(value, 0, UINT32_MAX, &narrow) < 0)
+            return -1;
+        uint32_t number = (uint32_t)narrow;
+        memcpy(at, &number, 4);
+        return 0;
+    }
+    case WIDTH_U8:
+    case WIDTH_BOOL:
+        if (to_range(value, 0, UINT8_MAX, &narrow) < 0)
+            return -1;
+        *at = (unsigned char)narrow;
+        return 0;
+    case WIDTH_U16:
+    case WIDTH_I16: {
+        int is_signed = field->width == WIDTH_I16;
+        if (to_range(value, is_signed ? INT16_MIN : 0, is_signed ? INT16_MAX : UINT16_MAX, &narrow) < 0)
+            return -1;
+        uint16_t number = (uint16_t)narrow;
+        memcpy(at, &number, 2);
+        return 0;
+    }
+    case WIDTH_I64:
+        if (to_i64(value, &wide_signed) < 0)
+            return -1;
+        memcpy(at, &wide_signed, 8);
+        return 0;
+    case WIDTH_F64:
+        real = PyFloat_AsDouble(value);
+        if (real == -1.0 && PyErr_Occurred())
+            return -1;
+        memcpy(at, &real, 8);
+        return 0;
+    case WIDTH_TIME:
+        return put_time(self, value, record);
+    case WIDTH_TRACE:
+        return put_trace(self, value, at);
+    default:
+        return put_text_later(value, field, record);
+    }
+}
+
+/* The absent value of a field, as it stands in a record that was given none. */
+static void put_absent(const Field *field, unsigned char *record)
+{
+    unsigned char *at = record + field->offset;
+    static const double no_number = __builtin_nan("");
+    switch (field->width) {
+    case WIDTH_U64: memset(at, 0xFF, 8); break;
+    case WIDTH_U32: memset(at, 0xFF, 4); break;
+    case WIDTH_U16: memset(at, 0xFF, 2); break;
+    case WIDTH_U8:
+    case WIDTH_BOOL: *at = 0xFF; break;
+    case WIDTH_I16: memcpy(at, &(int16_t){INT16_MIN}, 2); break;
+    case WIDTH_I64: memcpy(at, &(int64_t){INT64_MIN}, 8); break;
+    case WIDTH_F64: memcpy(at, &no_number, 8); break;
+    default: break; /* texts and trace ids are absent when they are zero */
+    }
+}
+
+/* Take the time where the caller gave none. */
+static inline int stamp(Writer *self, Record *record)
+{
+    int64_t t_ns;
+    if (self->now == NULL) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        t_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    } else {
+        PyObject *number = PyObject_CallNoArgs(self->now);
+        int failed = number == NULL || to_i64(number, &t_ns) < 0;
+        Py_XDECREF(number);
+        if (failed)
+            return -1;
+    }
+    memcpy(record->bytes, &t_ns, 8);
+    return 0;
+}
+
+#endif
