@@ -2,6 +2,7 @@
 
 import secrets
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
@@ -9,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 import torch
 from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.reasons import BackpressureReason, OrphanReason
+from kvtrail_schema.reasons import BackpressureReason
 
 from kvtrail_engine.backpressure import Pressure, PressureStatistics, QueueWatch
 from kvtrail_engine.clock import Clock, SystemClock
 from kvtrail_engine.context import Context
 from kvtrail_engine.core import Core
 from kvtrail_engine.datadir import DataDir
-from kvtrail_engine.errors import EngineClosedError
+from kvtrail_engine.errors import EngineClosedError, EngineError
 from kvtrail_engine.estimates import Estimator
 from kvtrail_engine.executor import Executor
 from kvtrail_engine.history import History
@@ -38,9 +39,10 @@ from kvtrail_engine.stepping import Stepping
 from kvtrail_engine.tiers.floor import Floor
 from kvtrail_engine.tiers.host import HostMover
 from kvtrail_engine.tiers.nvme import NvmeMover
+from kvtrail_engine.tiers.nvme_tier import NvmeTier
 from kvtrail_engine.tiers.pool import Block, PoolStatistics, TierPool
 from kvtrail_engine.tiers.queue import QueueStatistics, TransferQueue
-from kvtrail_engine.tiers.segments import SegmentStore, remove_segments
+from kvtrail_engine.tiers.segments import Get, StoreStatistics
 from kvtrail_engine.tiers.workers import Workers
 from kvtrail_engine.transfers import Transfers
 
@@ -62,6 +64,7 @@ class EngineStatistics(NamedTuple):
     pressure: PressureStatistics
     step_busy_ns: int
     """The time in which some step ran."""
+    nvme_files: StoreStatistics
     remote: "RemoteStatistics | None" = None
 
 
@@ -78,10 +81,17 @@ class Engine:
 
     remote: "RemoteTier | None" = None
 
-    def __init__(self, settings: EngineSettings, observers: Sequence[Emitter] = (), clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        settings: EngineSettings,
+        observers: Sequence[Emitter] = (),
+        clock: Clock | None = None,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
         settings.check()
         self.settings = settings
         self._clock = clock or SystemClock()
+        self._wall_ns = wall_ns
         self.device = choose_device(settings.device)
         make_deterministic(self.device)
         self._dir = DataDir(settings.data_dir)
@@ -90,8 +100,12 @@ class Engine:
         self._ids = Ids(settings.rank)
         self._lock = threading.Lock()
         self._is_closed = False  # guarded by _lock
-        self._build_tiers()
-        self._build_core()
+        try:
+            self._build_tiers()
+            self._build_core()
+        except EngineError:
+            self._dir.close()
+            raise
         self._thread = threading.Thread(target=self._core.run, name="kvtrail-engine", daemon=True)
 
     @property
@@ -166,11 +180,12 @@ class Engine:
             totals=self.lifecycle.totals,
             pressure=self.context.pressure.statistics(),
             step_busy_ns=self._stepping.busy_ns,
+            nvme_files=self._nvme.store.statistics(),
             remote=None if self.remote is None else self.remote.statistics(),
         )
 
     def close(self) -> None:
-        """Call off what is left, end the threads, remove the tier's files. Blocks for ops in service; twice is once."""
+        """Call off what is left, end the threads, close the tier's files. Blocks for ops in service; twice is once."""
         with self._lock:
             if self._is_closed:
                 return
@@ -182,7 +197,7 @@ class Engine:
                 workers.close()
         if self.remote is not None:
             self.remote.close()
-        self._store.close()
+        self._nvme.store.close()
         self._dir.close()
 
     def __enter__(self) -> Self:
@@ -195,10 +210,10 @@ class Engine:
         """Arenas, files, queues, floors and threads of every tier."""
         settings, is_cuda = self.settings, self.device.type == "cuda"
         cpu = torch.device("cpu")
-        self._stale_bytes = remove_segments(self._dir.nvme)
         self.gpu_arena = Arena(settings, settings.gpu.slots, self.device)
         self.host_arena = Arena(settings, settings.host.slots + settings.guest_slots, cpu, pinned=is_cuda)
-        self._store = SegmentStore(self._dir.nvme, settings.nvme.slots + settings.guest_slots, settings.block_bytes)
+        self._key = load_or_create_key(self._dir.key_file)
+        self._nvme = NvmeTier(settings, self._dir.nvme, self._key, self.device, wall_ns=self._wall_ns, clock=self._clock)
         tiers = {Tier.HOST: settings.host, Tier.NVME: settings.nvme}
         self._queues = {tier: TransferQueue(given.queue_ops) for tier, given in tiers.items()}
         self._floors = {tier: Floor(given.floor, self._clock) for tier, given in tiers.items()}
@@ -226,14 +241,15 @@ class Engine:
         """What one thread of the remote tier works with."""
         from kvtrail_engine.tiers.remote import RemoteMover  # noqa: PLC0415 - as above
 
-        pinned = self.host_arena.pinned
+        pinned, store = self.host_arena.pinned, self._nvme.store
+        frames = store.frames(1)
         return RemoteMover(
             gpu=self.gpu_arena,
             host=self.host_arena,
             bounce=Arena(self.settings, self.settings.op_blocks, torch.device("cpu"), pinned=pinned),
             store=remote.store,
             breaker=remote.breaker,
-            read_nvme=lambda row, into: self._store.read(row.source.slot, row.block, into),
+            read_nvme=lambda row, into: store.read_one(Get(row.source.slot, row.block, into), frames),
             stream=CopyStream(self.device, self._clock),
             floor=self._floors[Tier.REMOTE],
             clock=self._clock,
@@ -253,7 +269,8 @@ class Engine:
             gpu=self.gpu_arena,
             host=self.host_arena,
             bounce=bounce,
-            store=self._store,
+            store=self._nvme.store,
+            terms=self._nvme.terms,
             stream=stream,
             floor=floor,
             clock=self._clock,
@@ -275,15 +292,15 @@ class Engine:
             estimates=Estimator(settings),
             pressure=Pressure(self._emit, self._ids),
         )
+        self._nvme.take_in(self.context.nvme)
         self.transfers = Transfers(self.context, self._queues, pinned=self.host_arena.pinned)
         self._scheduler = Scheduler(settings.step, self._emit)
-        key = load_or_create_key(self._dir.key_file)
-        self.lifecycle = Lifecycle(self.context, self._scheduler, self.transfers, key)
+        self.lifecycle = Lifecycle(self.context, self._scheduler, self.transfers, self._key)
         arenas = {Tier.GPU: self.gpu_arena, Tier.HOST: self.host_arena}
         self.maintenance = Maintenance(self.context, self.lifecycle.residency, self.lifecycle.saving, arenas)
         executor = Executor(settings, self.device, self.gpu_arena, clock)
         self._stepping = Stepping(self.context, self.lifecycle.residency, executor, self.lifecycle)
-        sampler = Sampler(self.context, self._queues, self._store.free_bytes, lambda: self.lifecycle.totals)
+        sampler = Sampler(self.context, self._queues, self._nvme.store.free_bytes, lambda: self.lifecycle.totals)
         self._core = Core(
             context=self.context,
             inbox=self._inbox,
@@ -297,11 +314,9 @@ class Engine:
 
     def _declare(self) -> None:
         """Tell what this engine is, before anything else; runs before its thread does."""
-        self._emit.manifest_declared(manifest_text(self.settings, self.device))
+        self._emit.manifest_declared(manifest_text(self.settings, self.device, self._nvme.facts()))
         self._core.declare_tiers()
-        if self._stale_bytes:
-            self._emit.orphan_found(Tier.NVME, self._stale_bytes, OrphanReason.UNINDEXED)
-            self._emit.orphan_removed(Tier.NVME, self._stale_bytes, OrphanReason.UNINDEXED)
+        self._nvme.declare(self._emit)
 
 
 class RemoteReports:

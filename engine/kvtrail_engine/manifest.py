@@ -2,6 +2,7 @@
 
 import json
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
@@ -14,14 +15,16 @@ from kvtrail_engine.settings import EngineSettings, TierSettings
 
 ENGINE_VERSION = "0.1.0"
 CGROUP = Path("/sys/fs/cgroup")
+_PRIVATE = frozenset({"url", "username"})
 
 
 def _plain(value: Any) -> Any:
-    """Enums by their value, paths not at all: a manifest says nothing about where files lie."""
+    """Enums by their value; paths and addresses not at all: a manifest says nothing about where things lie."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, dict):
-        return {name: _plain(member) for name, member in value.items() if not isinstance(member, Path)}
+        shown = {name: member for name, member in value.items() if not isinstance(member, Path) and name not in _PRIVATE}
+        return {name: _plain(member) for name, member in shown.items()}
     return value
 
 
@@ -64,7 +67,7 @@ def _device(device: torch.device) -> dict[str, Any]:
     return {"device": label_of(device), "gpu": properties.name, "driver": torch.version.cuda}
 
 
-def manifest_text(settings: EngineSettings, device: torch.device) -> str:
+def manifest_text(settings: EngineSettings, device: torch.device, nvme: Mapping[str, str | int]) -> str:
     """The JSON of `manifest_declared`."""
     model = settings.model
     return json.dumps(
@@ -80,6 +83,7 @@ def manifest_text(settings: EngineSettings, device: torch.device) -> str:
             "memory_limit_bytes": memory_limit_bytes(),
             "memory_used_bytes": memory_used_bytes(),
             "floors": settings.floors_text(),
+            "nvme": dict(nvme),
             "settings": _plain(asdict(settings)),
         },
         separators=(",", ":"),

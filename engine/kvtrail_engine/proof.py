@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from kvtrail_schema.enums import Tier
@@ -40,9 +41,7 @@ def prove(engine: Engine, spec: RequestSpec, tier: Tier) -> Proof:
     engine.ask(lambda: engine.maintenance.clear(Tier.GPU))
     computed = engine.submit(spec).result(SETTLE_S)
     settle(engine)
-    if tier is Tier.NVME:
-        engine.ask(engine.maintenance.demote_all)
-        settle(engine)
+    sink(engine, tier)
     engine.ask(lambda: engine.maintenance.clear(Tier.GPU))
     restored = engine.submit(spec).result(SETTLE_S)
     settle(engine)
@@ -51,6 +50,13 @@ def prove(engine: Engine, spec: RequestSpec, tier: Tier) -> Proof:
     swapped = engine.submit(spec).result(SETTLE_S)
     engine.ask(lambda: engine.maintenance.clear(Tier.GPU))
     return Proof(tier, restored.restored.get(tier, 0), _is_equal(computed, restored), _is_equal(computed, swapped))
+
+
+def sink(engine: Engine, tier: Tier) -> None:
+    """Move every idle block below the gpu down to `tier`, tier by tier. Blocks until they are there."""
+    for above in [known for known in engine.context.pools if Tier.GPU < known < tier]:
+        engine.ask(partial(engine.maintenance.demote_all, above))
+        settle(engine)
 
 
 def settle(engine: Engine) -> None:
