@@ -3,6 +3,7 @@
 import json
 
 import msgspec
+from kvtrail_cli.bench.shapes import IngestBench
 from kvtrail_cli.commands.engine import EngineRun
 from kvtrail_cli.demo.shapes import Demo
 from kvtrail_collector.attribution_shapes import Attribution
@@ -17,6 +18,7 @@ ANSWERS = {
     "loss": Loss,
     "doctor": Diagnosis,
     "engine run": EngineRun,
+    "bench ingest": IngestBench,
 }
 """Each verb with `--json`, and what it answers."""
 

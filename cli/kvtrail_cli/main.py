@@ -5,7 +5,7 @@ from typing import Final
 
 import typer
 
-from kvtrail_cli.commands import attribute, collector, dashboard, demo, doctor, engine, loss, why
+from kvtrail_cli.commands import attribute, bench, collector, dashboard, demo, doctor, engine, loss, why
 from kvtrail_cli.errors import CommandError, Exit, command_errors
 
 APP: Final = typer.Typer(
@@ -20,6 +20,7 @@ for verb in (demo, attribute, why, loss, dashboard, doctor):
     APP.command(name=verb.NAME)(verb.command)
 APP.add_typer(engine.APP, name="engine")
 APP.add_typer(collector.APP, name="collector")
+APP.add_typer(bench.APP, name="bench")
 
 
 def run() -> None:

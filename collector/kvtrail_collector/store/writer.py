@@ -29,7 +29,7 @@ from kvtrail_collector.store.positions import Position, Positions, advance, writ
 GROUP_ROWS: Final = 4 * ROW_GROUP
 """The most rows of one transaction, so that a commit never stalls for long."""
 
-PATIENCE_S: Final = 0.1
+PATIENCE_S: Final = 0.25
 """How long a busy writer waits for a row group to become full."""
 
 BUSY_ROWS: Final = ROW_GROUP // 4

@@ -1,0 +1,111 @@
+"""Measures ingest: a real collector in a process of its own, many senders over HTTP, and the raw insert beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from kvtrail_collector.store.backlog import ROW_GROUP
+
+from kvtrail_cli.bench.mix import EVENTS_A_REQUEST, Mix
+from kvtrail_cli.bench.senders import Arrival, Parcel, reading, send_all
+from kvtrail_cli.bench.server import STORE, Peaks, serving
+from kvtrail_cli.bench.shapes import GrowthPoint, IngestBench
+from kvtrail_cli.output import Advance
+
+_STREAM_EVENTS: Final = 2_000_000
+"""Events of one stream; more of them come as further epochs of the same engine."""
+_RAW_GROUPS: Final = 4
+_GROWTH_POINTS: Final = 4
+_SECOND_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is sent, and by how many."""
+
+    events: int
+    frame_rows: int
+    senders: int
+    readers: int
+
+
+def bench_ingest(load: Load, folder: Path, advance: Advance) -> IngestBench:
+    """Measure once. Takes about ten seconds a million events, most of it to make them; 15 bytes of memory an event."""
+    raw = _raw_rows_per_s(folder)
+    parcels = list(_parcels(load))
+    with serving(folder) as server:
+        peaks = Peaks(server.pid, folder)
+        with reading(server.url, load.readers):
+            arrivals = send_all(server.url, parcels, load.senders, advance)
+        peaks.stop()
+    events = sum(parcel.rows for parcel in parcels)
+    return IngestBench(
+        source="http",
+        events=events,
+        events_per_s=_rate(arrivals),
+        rows_per_s_raw_duckdb=raw,
+        lag_p99_ms=float(np.percentile([arrival.done_ns - arrival.sent_ns for arrival in arrivals], 99)) / 1e6,
+        hot_bytes_per_event=(folder / STORE).stat().st_size / events,
+        sealed_bytes_per_event=0.0,
+        rss_mb=peaks.rss_bytes / 1e6,
+        wal_max_mb=peaks.wal_bytes / 1e6,
+        readers=load.readers,
+        growth=tuple(_growth(arrivals)),
+    )
+
+
+def _parcels(load: Load) -> Iterator[Parcel]:
+    """The frames to send: one stream after another, each an epoch of its own."""
+    left, epoch = load.events, 1
+    while left > 0:
+        events = min(left, _STREAM_EVENTS)
+        mix = Mix(-(-events // EVENTS_A_REQUEST), epoch=epoch, seed=epoch)
+        rows = [min(load.frame_rows, mix.events - first) for first in range(0, mix.events, load.frame_rows)]
+        yield from (Parcel(*pair) for pair in zip(mix.frames(load.frame_rows), rows, strict=True))
+        left, epoch = left - events, epoch + 1
+
+
+def _rate(arrivals: list[Arrival]) -> float:
+    """Events a second from the first batch sent to the last one acknowledged."""
+    begin_ns = min(arrival.sent_ns for arrival in arrivals)
+    return sum(arrival.rows for arrival in arrivals) * _SECOND_NS / (arrivals[-1].done_ns - begin_ns)
+
+
+def _growth(arrivals: list[Arrival]) -> Iterator[GrowthPoint]:
+    """The rate in each quarter of the run, in the order of acknowledgement."""
+    begin_ns, rows = min(arrival.sent_ns for arrival in arrivals), 0
+    for part in np.array_split(np.arange(len(arrivals)), _GROWTH_POINTS):
+        own = [arrivals[place] for place in part.tolist()]
+        if own:
+            stored = sum(arrival.rows for arrival in own)
+            rows += stored
+            yield GrowthPoint(rows, stored * _SECOND_NS / max(own[-1].done_ns - begin_ns, 1))
+            begin_ns = own[-1].done_ns
+
+
+def _raw_rows_per_s(folder: Path) -> float:
+    """Rows a second of one wide insert from Arrow, a commit each four row groups, no projections, no books, no network."""
+    table = Mix(-(-2 * _RAW_GROUPS * ROW_GROUP // EVENTS_A_REQUEST)).table()
+    parts = [table.slice(first, _RAW_GROUPS * ROW_GROUP) for first in (0, _RAW_GROUPS * ROW_GROUP)]
+    path = folder / "raw.duckdb"
+    with duckdb.connect(str(path), config={"storage_compatibility_version": "latest"}) as connection:
+        connection.register("part", table.slice(0, 0))
+        connection.execute("CREATE TABLE raw AS SELECT * FROM part")
+        seconds = [_insert(connection, part) for part in parts]
+    path.unlink()
+    return float(sum(part.num_rows for part in parts) / sum(seconds))
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, part: pa.Table) -> float:
+    """The seconds that one insert and its commit take."""
+    connection.register("part", part)
+    begin = time.perf_counter()
+    connection.execute("INSERT INTO raw SELECT * FROM part")
+    return time.perf_counter() - begin

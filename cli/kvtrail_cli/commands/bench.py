@@ -1,0 +1,16 @@
+"""`kvtrail bench`: what the parts cost and how fast they are, measured on this machine; one file a verb (`bench_*.py`)."""
+
+import typer
+
+from kvtrail_cli.commands import bench_ingest
+
+APP = typer.Typer(help="Measure on this machine, each figure beside its peers in the same run.", no_args_is_help=True)
+
+
+@APP.callback()
+def group() -> None:
+    """Measure on this machine, each figure beside its peers in the same run."""
+
+
+for verb in (bench_ingest,):
+    APP.command(name=verb.NAME)(verb.command)
