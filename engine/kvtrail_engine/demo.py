@@ -11,6 +11,7 @@ from kvtrail_engine.drills.registry import make_drill
 from kvtrail_engine.drills.timer import ScheduledDrill
 from kvtrail_engine.loadgen.arrivals import Arrival
 from kvtrail_engine.loadgen.chat import ChatSettings, chat_arrivals
+from kvtrail_engine.nvme_settings import DirectIo, NvmeSettings
 from kvtrail_engine.settings import EngineSettings, FloorSettings, StepSettings, TierSettings
 
 DURATION_S = 95.0
@@ -42,6 +43,8 @@ def demo_settings(seed: int, data_dir: Path) -> EngineSettings:
             floor_prefill_token_ns=90_000,
             floor_decode_token_ns=200_000,
         ),
+        # Each demo begins cold, and its floors, not this machine's disk, say how fast nvme is.
+        nvme_files=NvmeSettings(outlives_engine=False, direct=DirectIo.OFF),
         host_low_slots=64,
         guest_slots=320,
     )

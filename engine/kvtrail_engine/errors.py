@@ -18,6 +18,7 @@ EngineError
     └── TransferCancelledError  nobody wants the op any more
 """
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,10 +94,14 @@ class TransferCancelledError(TransferError):
     """The op was called off before it was served."""
 
 
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
 @contextmanager
 def map_os_errors() -> Iterator[None]:
     """The only place where an `OSError` of the storage becomes ours."""
     try:
         yield
     except OSError as exc:
-        raise StorageError(str(exc)) from exc
+        kind = NoSpaceError if exc.errno in _NO_SPACE else StorageError
+        raise kind(str(exc)) from exc

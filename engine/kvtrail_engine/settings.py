@@ -5,6 +5,7 @@ from enum import Enum
 from pathlib import Path
 
 from kvtrail_engine.errors import SettingsError
+from kvtrail_engine.nvme_settings import NvmeSettings
 
 MIB = 1024 * 1024
 
@@ -141,6 +142,7 @@ class EngineSettings:
     gpu: TierSettings = field(default_factory=lambda: TierSettings(slots=512))
     host: TierSettings = field(default_factory=lambda: TierSettings(slots=1024))
     nvme: TierSettings = field(default_factory=lambda: TierSettings(slots=8192, workers=4))
+    nvme_files: NvmeSettings = field(default_factory=NvmeSettings)
     remote: RemoteSettings | None = None
     step: StepSettings = field(default_factory=StepSettings)
     restore_policy: RestorePolicy = RestorePolicy.AUTO

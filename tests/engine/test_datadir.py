@@ -10,6 +10,7 @@ from kvtrail_engine.errors import SettingsError, StorageError
 from kvtrail_engine.keys import load_or_create_key
 from kvtrail_engine.testing import CollectingEmitter
 from kvtrail_schema.events import OrphanFound, OrphanRemoved
+from kvtrail_schema.reasons import OrphanReason
 
 from tests.engine.engines import tiny
 
@@ -21,17 +22,20 @@ def test_two_engines_cannot_share_a_folder(data_dir: Path) -> None:
     Engine(tiny(data_dir)).close()
 
 
-def test_what_a_killed_engine_left_is_found_and_removed(data_dir: Path, recorded: CollectingEmitter) -> None:
-    """Segments without an engine are told of by their size, and other files are left alone."""
+def test_files_that_are_no_segments_are_found_and_removed(data_dir: Path, recorded: CollectingEmitter) -> None:
+    """What is only named like a segment, or was being made, is told of by its size; other files are left alone."""
     (data_dir / "nvme").mkdir(parents=True)
     (data_dir / "nvme" / "segment-00009.kv").write_bytes(bytes(100))
+    (data_dir / "nvme" / "segment-00000.kv.tmp").write_bytes(bytes(7))
     (data_dir / "nvme" / "notes.txt").write_text("mine")
     with Engine(tiny(data_dir), [recorded.as_emitter()]):
         pass
 
-    assert [event.bytes for event in recorded.of(OrphanFound)] == [100]
-    assert [event.bytes for event in recorded.of(OrphanRemoved)] == [100]
-    assert [path.name for path in (data_dir / "nvme").iterdir()] == ["notes.txt"]
+    found = [(event.bytes, event.reason) for event in recorded.of(OrphanFound)]
+
+    assert found == [(7, OrphanReason.TMP), (100, OrphanReason.FOREIGN)]
+    assert found == [(event.bytes, event.reason) for event in recorded.of(OrphanRemoved)]
+    assert sorted(path.name for path in (data_dir / "nvme").iterdir()) == ["notes.txt", "segment-00000.kv"]
 
 
 def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:

@@ -1,8 +1,13 @@
 """One tier's memory: a tensor of slots, one block each; pinned where the host feeds a CUDA device."""
 
+import math
+
 import torch
 
 from kvtrail_engine.settings import EngineSettings
+
+ALIGN_BYTES = 4096
+"""Where a CPU arena begins: direct I/O reads and writes whole blocks in place."""
 
 
 class Arena:
@@ -14,7 +19,7 @@ class Arena:
     def __init__(self, settings: EngineSettings, slots: int, device: torch.device, *, pinned: bool = False) -> None:
         model = settings.model
         shape = (slots, model.layers, 2, settings.block_tokens, model.kv_width)
-        self.data = torch.zeros(shape, dtype=torch.float32, device=device, pin_memory=pinned)
+        self.data = _zeros(shape, device, pinned=pinned)
         self.pinned = pinned
         self.block_bytes = settings.block_bytes
 
@@ -27,3 +32,13 @@ class Arena:
         kept = self.data[first].clone()
         self.data[first].copy_(self.data[second])
         self.data[second].copy_(kept)
+
+
+def _zeros(shape: tuple[int, ...], device: torch.device, *, pinned: bool) -> torch.Tensor:
+    """A contiguous tensor; on the CPU it begins at a page."""
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=torch.float32, device=device)
+    count = math.prod(shape)
+    flat = torch.zeros(count + ALIGN_BYTES // 4, dtype=torch.float32, pin_memory=pinned)
+    skipped = -flat.data_ptr() % ALIGN_BYTES // 4
+    return flat[skipped : skipped + count].view(shape)

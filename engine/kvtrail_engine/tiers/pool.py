@@ -4,6 +4,7 @@ Everything here runs on the engine's thread; no lock is needed.
 """
 
 from collections import Counter, deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kvtrail_schema.enums import Tier
@@ -82,6 +83,16 @@ class TierPool:
         if not self._held[owner]:
             del self._held[owner]
         self._free.append(slot)
+
+    def adopt(self, copies: Iterable[Copy]) -> None:
+        """Index copies that lie in slots which nobody has taken, the one used longest ago first."""
+        known = list(copies)
+        lying = {copy.slot for copy in known}
+        self._free = deque(slot for slot in self._free if slot not in lying)
+        for copy in known:
+            self._owner_of[copy.slot] = copy.block.owner
+            self._held[copy.block.owner] += 1
+            self.insert(copy)
 
     def insert(self, copy: Copy) -> None:
         """Index a copy in a slot that was taken before. It is in use while it has references or loads."""
