@@ -134,7 +134,7 @@ def _ids(shape: tuple[int, int], kinds: Numbers, ops: Numbers, draw: np.random.G
     """Whose events they are."""
     requests = np.arange(shape[0], dtype=np.int64)[:, None]
     steps = np.isin(kinds, [Kind.STEP_STARTED, Kind.STEP_FINISHED])
-    with_block = (ops >= 0) | np.isin(kinds, [Kind.BLOCK_CREATED, Kind.EVICTED])
+    with_block = (ops >= 0) | np.isin(kinds, [Kind.BLOCK_CREATED, Kind.EVICTED, Kind.PREFIX_HIT])
     req = draw.integers(1, 2**63 - 1, (shape[0], 1))
     pool = draw.integers(1, 2**63 - 1, (shape[0], _BLOCKS_A_REQUEST))
     place = _block_places(kinds, ops)
@@ -144,9 +144,11 @@ def _ids(shape: tuple[int, int], kinds: Numbers, ops: Numbers, draw: np.random.G
         "block": _where(with_block, pool[:, place]),
         "parent": _where(kinds == Kind.BLOCK_CREATED, pool[:, place - 1]),
         "ns": _where(kinds == Kind.REQUEST_ARRIVED, np.full(shape, 77)),
-        "slot": _where(with_block, slots[:, place]),
+        "slot": _where(with_block & (kinds != Kind.PREFIX_HIT), slots[:, place]),
         "op": _where(ops >= 0, 3 * requests + ops),
-        "step": _where(steps | (kinds == Kind.PREFILL_CHUNK), np.broadcast_to(requests // 4, shape)),
+        "step": _where(
+            steps | np.isin(kinds, [Kind.PREFILL_CHUNK, Kind.TOKENS_EMITTED]), np.broadcast_to(requests // 4, shape)
+        ),
     }
 
 
@@ -165,7 +167,7 @@ def _transfers(shape: tuple[int, int], kinds: Numbers, ops: Numbers, draw: np.ra
     first = closing & np.concatenate([[True], kinds[1:] != kinds[:-1]])
     src = np.choose(np.maximum(ops, 0), [Tier.NVME, Tier.HOST, Tier.GPU]).astype(np.int64)
     dst = np.choose(np.maximum(ops, 0), [Tier.HOST, Tier.GPU, Tier.NVME]).astype(np.int64)
-    sizes = np.isin(kinds, [Kind.REQUEST_ARRIVED, Kind.REQUEST_FINISHED, Kind.PREFILL_CHUNK, Kind.TOKENS_EMITTED])
+    sizes = np.isin(kinds, _WITH_TOKENS)
     placed = np.isin(kinds, [Kind.BLOCK_CREATED, Kind.EVICTED, Kind.PREFIX_HIT])
     reasons = np.full(kinds.shape, ABSENT)
     for kind, reason in _REASONS.items():
@@ -184,6 +186,14 @@ def _transfers(shape: tuple[int, int], kinds: Numbers, ops: Numbers, draw: np.ra
     }
 
 
+_WITH_TOKENS: Final = [
+    Kind.REQUEST_ARRIVED,
+    Kind.REQUEST_FINISHED,
+    Kind.PREFILL_CHUNK,
+    Kind.TOKENS_EMITTED,
+    Kind.STEP_FINISHED,
+    Kind.LOOKUP_FINISHED,
+]
 _REASONS: Final = {
     Kind.REQUEST_WAITING: Reason.KV_LOAD.value,
     Kind.PREFILL_CHUNK: Reason.NEW.value,
