@@ -18,12 +18,19 @@ from kvtrail_collector.replies import install_error_replies
 from kvtrail_collector.routes import analysis_routes, event_routes, health_routes, loss_routes, request_routes
 from kvtrail_collector.security import make_guard
 from kvtrail_collector.settings import Settings
+from kvtrail_collector.sources.kafka_monitor import KafkaMonitor
 from kvtrail_collector.store import Store
 
 _DECODING_THREADS: Final = 4
 
 
-def create_app(settings: Settings, store: Store, clock: Clock, sources: Mapping[str, str] | None = None) -> FastAPI:
+def create_app(
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    sources: Mapping[str, str] | None = None,
+    kafka: KafkaMonitor | None = None,
+) -> FastAPI:
     """Make the application. Starts nothing; the store stays the caller's, to be closed after the server has ended.
 
     Args:
@@ -31,6 +38,7 @@ def create_app(settings: Settings, store: Store, clock: Clock, sources: Mapping[
         store: where events go.
         clock: wall time decides what is fresh, monotonic time is measured.
         sources: where each setting came from, for `/readyz`.
+        kafka: what the source says that reads from Kafka; None where there is none.
 
     Raises:
         BindRefused: the address needs tokens and TLS that are not there.
@@ -42,10 +50,11 @@ def create_app(settings: Settings, store: Store, clock: Clock, sources: Mapping[
         store=store,
         clock=clock,
         guard=make_guard(settings),
-        metrics=Metrics(store, clock),
+        metrics=Metrics(store, clock, kafka),
         answers=Answers(store),
         uploads=asyncio.Semaphore(settings.uploads),
         decoders=CapacityLimiter(_DECODING_THREADS),
+        kafka=kafka,
     )
     app = FastAPI(title="kvtrail collector", openapi_url=None, docs_url=None, redoc_url=None)
     app.add_middleware(HostCheck, guard=context.guard)

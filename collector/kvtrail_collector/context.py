@@ -13,6 +13,7 @@ from kvtrail_collector.answers import Answers
 from kvtrail_collector.metrics import Metrics
 from kvtrail_collector.security import Guard
 from kvtrail_collector.settings import Settings
+from kvtrail_collector.sources.kafka_monitor import KafkaMonitor
 from kvtrail_collector.store import Store
 
 
@@ -32,3 +33,4 @@ class Context:
     answers: Answers
     uploads: asyncio.Semaphore
     decoders: CapacityLimiter
+    kafka: KafkaMonitor | None

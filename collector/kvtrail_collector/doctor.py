@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from kvtrail_collector.context import Context
 from kvtrail_collector.doctor_shapes import Check, Diagnosis, EffectiveSetting
 from kvtrail_collector.settings import Settings
+from kvtrail_collector.sources.kafka_metrics import UP
 from kvtrail_collector.store import MEMORY
 
 MIN_FREE_BYTES: Final = 1 << 30
@@ -20,7 +22,7 @@ def examine(context: Context) -> Diagnosis:
         EffectiveSetting(name, str(getattr(context.settings, name)), context.sources.get(name, "default"))
         for name in Settings.__struct_fields__
     )
-    checks = (_writer(context), _queue(context), _disk(context))
+    checks = (_writer(context), _queue(context), _disk(context), *_kafka(context))
     return Diagnosis(settings=settings, checks=checks, device=context.answers.device())
 
 
@@ -46,3 +48,14 @@ def _disk(context: Context) -> Check:
     free_bytes = shutil.disk_usage(Path(context.store.where).resolve().parent).free
     ok = free_bytes >= MIN_FREE_BYTES
     return Check("disk", ok, f"{free_bytes} bytes free", "" if ok else "make room, or move the store with KVTRAIL_STORE")
+
+
+def _kafka(context: Context) -> Iterator[Check]:
+    """The source that reads from Kafka does so; nothing where there is none."""
+    if context.kafka is None:
+        return
+    now = context.kafka.statistics()
+    ok = now.state in UP
+    behind = f"{sum(now.lag.values())} records of {len(now.lag)} partitions are not stored"
+    detail = f"{now.state.value}; {now.detail or behind}"
+    yield Check("kafka source", ok, detail, "" if ok else "see that the brokers run and that the topic may be read")

@@ -9,6 +9,7 @@ CollectorError
 ├── MediaUnsupported     a body that does not say it is a batch; it was not read
 ├── BodyTimeout          a body that came too slowly; the sender may try again
 ├── Busy                 as many bodies are being received as may be: protocol, not failure; come again
+├── SourceUnavailable    a source of batches cannot be read now; its thread tries again
 ├── AccessRefused        a call without the token for what it asks, or under a name that is not ours
 ├── StoreError           the store could not do it
 │   ├── StoreUnavailable the file cannot be opened: it is missing, not ours, or another process holds it
@@ -71,6 +72,10 @@ class BodyTimeout(CollectorError):
 
 class Busy(CollectorError):
     """As many bodies are being received as may be. Protocol, not failure: the caller waits and comes again."""
+
+
+class SourceUnavailable(CollectorError):
+    """A source of batches cannot be read now. Heard by its own thread, which says so and tries again."""
 
 
 class AccessRefused(CollectorError):

@@ -15,6 +15,16 @@ CounterName = Literal[
     "kvtrail_batches_refused_total",
     # Batches that could not be read; label `status` is the answer that the sender got.
     "kvtrail_batches_quarantined_total",
+    # Records read from Kafka, those that came again included.
+    "kvtrail_kafka_records_total",
+    # Records from Kafka that could not be read or stored, and were put aside.
+    "kvtrail_kafka_records_quarantined_total",
+    # Records put aside that the dead-letter topic did not take; the quarantine table has them.
+    "kvtrail_kafka_dead_letters_failed_total",
+    # Times that the source went back to the stored offsets because a batch was not stored.
+    "kvtrail_kafka_rereads_total",
+    # Records that retention took before they were read, by partition; survives restarts; anything but 0 is a loss.
+    "kvtrail_kafka_records_expired_total",
 ]
 
 GaugeName = Literal[
@@ -30,6 +40,12 @@ GaugeName = Literal[
     "kvtrail_events_unaccounted",
     # Events declared dropped, by engine, stage and reason.
     "kvtrail_events_dropped",
+    # 1 while brokers answer and records are read, or held back because the store is full.
+    "kvtrail_kafka_up",
+    # 1 while partitions are paused because the store has as much as it can hold.
+    "kvtrail_kafka_paused",
+    # Records in the topic that are not stored yet, by partition, as of the last second that brokers answered.
+    "kvtrail_kafka_lag_records",
 ]
 
 HistogramName = Literal[
@@ -52,5 +68,13 @@ HELP: Final[dict[MetricName, str]] = {
     "kvtrail_streams": "Streams (engine, epoch, rank) ever heard of.",
     "kvtrail_events_unaccounted": "Events that nobody can explain, by engine; anything but 0 is an alarm.",
     "kvtrail_events_dropped": "Events declared dropped, by engine, stage and reason.",
+    "kvtrail_kafka_records_total": "Records read from Kafka, those that came again included.",
+    "kvtrail_kafka_records_quarantined_total": "Records from Kafka that could not be read or stored, and were put aside.",
+    "kvtrail_kafka_dead_letters_failed_total": "Records put aside that the dead-letter topic did not take.",
+    "kvtrail_kafka_rereads_total": "Times that the source went back to the stored offsets, a batch not being stored.",
+    "kvtrail_kafka_records_expired_total": "Records that Kafka's retention took before they were read, by partition.",
+    "kvtrail_kafka_up": "1 while Kafka's brokers answer and records are read, or held back by a full store.",
+    "kvtrail_kafka_paused": "1 while partitions are paused because the store has as much as it can hold.",
+    "kvtrail_kafka_lag_records": "Records in the topic that are not stored yet, by partition.",
     "kvtrail_ingest_seconds": "Seconds from the first byte of a batch to its commit.",
 }

@@ -7,11 +7,14 @@ from typing import Final
 
 from kvtrail_schema.clock import Clock
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from kvtrail_collector.loss import loss_of
-from kvtrail_collector.metric_names import HELP, CounterName, GaugeName
+from kvtrail_collector.metric_families import counter, gauge, labelled
+from kvtrail_collector.metric_names import HELP
+from kvtrail_collector.sources.kafka_metrics import KafkaCollector
+from kvtrail_collector.sources.kafka_monitor import KafkaMonitor
 from kvtrail_collector.store import Store
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -21,7 +24,7 @@ _INGEST_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 
 class Metrics:
     """What the routes count, and one registry over all."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, kafka: KafkaMonitor | None = None) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._quarantined = Counter(
             "kvtrail_batches_quarantined", HELP["kvtrail_batches_quarantined_total"], ["status"], registry=self._registry
@@ -30,6 +33,8 @@ class Metrics:
             "kvtrail_ingest_seconds", HELP["kvtrail_ingest_seconds"], buckets=_INGEST_BUCKETS_S, registry=self._registry
         )
         self._registry.register(_StoreCollector(store, clock))
+        if kafka is not None:
+            self._registry.register(KafkaCollector(store, kafka))
 
     def quarantined(self, status: int) -> None:
         """A batch was refused for good."""
@@ -54,14 +59,14 @@ class _StoreCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """The store's counts as metrics."""
         done = self._store.statistics()
-        yield _counter("kvtrail_events_stored_total", done.stored)
-        yield _counter("kvtrail_events_duplicate_total", done.duplicate)
-        yield _counter("kvtrail_commits_total", done.commits)
-        yield _counter("kvtrail_batches_failed_total", done.failed)
-        yield _counter("kvtrail_batches_refused_total", done.inbox.refused)
-        yield _gauge("kvtrail_write_queue_batches", done.inbox.waiting)
-        yield _gauge("kvtrail_write_queue_bytes", done.inbox.waiting_bytes)
-        yield _gauge("kvtrail_writer_up", int(done.alive))
+        yield counter("kvtrail_events_stored_total", done.stored)
+        yield counter("kvtrail_events_duplicate_total", done.duplicate)
+        yield counter("kvtrail_commits_total", done.commits)
+        yield counter("kvtrail_batches_failed_total", done.failed)
+        yield counter("kvtrail_batches_refused_total", done.inbox.refused)
+        yield gauge("kvtrail_write_queue_batches", done.inbox.waiting)
+        yield gauge("kvtrail_write_queue_bytes", done.inbox.waiting_bytes)
+        yield gauge("kvtrail_writer_up", int(done.alive))
         yield from self._balance()
 
     def _balance(self) -> Iterator[Metric]:
@@ -74,24 +79,6 @@ class _StoreCollector(Collector):
             for drop in stream.dropped:
                 key = (stream.engine, drop.stage, drop.reason)
                 dropped[key] = dropped.get(key, 0) + drop.count
-        yield _gauge("kvtrail_streams", len(streams))
-        yield _labelled("kvtrail_events_unaccounted", ["engine"], {(engine,): count for engine, count in unaccounted.items()})
-        yield _labelled("kvtrail_events_dropped", ["engine", "stage", "reason"], dropped)
-
-
-def _counter(name: CounterName, value: int) -> Metric:
-    """One count that only grows."""
-    return CounterMetricFamily(name, HELP[name], value=value)
-
-
-def _gauge(name: GaugeName, value: int) -> Metric:
-    """One level."""
-    return GaugeMetricFamily(name, HELP[name], value=value)
-
-
-def _labelled(name: GaugeName, labels: list[str], values: dict[tuple[str, ...], int]) -> Metric:
-    """One level for each combination of labels."""
-    family = GaugeMetricFamily(name, HELP[name], labels=labels)
-    for key, value in values.items():
-        family.add_metric(list(key), value)
-    return family
+        yield gauge("kvtrail_streams", len(streams))
+        yield labelled("kvtrail_events_unaccounted", ["engine"], {(engine,): count for engine, count in unaccounted.items()})
+        yield labelled("kvtrail_events_dropped", ["engine", "stage", "reason"], dropped)

@@ -8,16 +8,21 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import uvicorn
+from kvtrail_schema.batch import Limits
 from kvtrail_schema.clock import Clock, SystemClock
 
 from kvtrail_collector.app import create_app
 from kvtrail_collector.errors import SettingsInvalid
 from kvtrail_collector.security import make_guard
 from kvtrail_collector.settings import Settings
+from kvtrail_collector.sources.kafka_settings import kafka_settings
 from kvtrail_collector.store import Store
+
+if TYPE_CHECKING:
+    from kvtrail_collector.sources.kafka import KafkaSource
 
 _BACKLOG: Final = 128
 _STOP_TIMEOUT_S: Final = 10
@@ -42,7 +47,8 @@ class CollectorServer:
     """A server that is bound but not yet running: `address` is true from the start, `run` blocks until `stop`."""
 
     def __init__(self, settings: Settings, store: Store, *, clock: Clock, sources: Mapping[str, str] | None = None) -> None:
-        app = create_app(settings, store, clock, sources)
+        self._source = _open_source(settings, store, clock)
+        app = create_app(settings, store, clock, sources, None if self._source is None else self._source.monitor)
         self._socket = _bind(settings)
         self._server = _QuietServer(
             uvicorn.Config(
@@ -62,8 +68,8 @@ class CollectorServer:
         self.address: Final = Address(host, port, "https" if settings.tls_certificate else "http")
 
     def run(self) -> None:
-        """Answer calls until `stop`; then finish what is under way. Blocks the calling thread."""
-        with contextlib.closing(self._socket):
+        """Answer calls, and read from Kafka where that is set, until `stop`; then finish what is under way. Blocks."""
+        with contextlib.closing(self._socket), _reading(self._source):
             self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:
@@ -132,6 +138,34 @@ def _stopped_by_signals(server: CollectorServer) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _open_source(settings: Settings, store: Store, clock: Clock) -> KafkaSource | None:
+    """The source that the settings ask for; its client is loaded for those who do.
+
+    Raises:
+        SettingsInvalid: they ask for one that cannot be.
+    """
+    kafka = kafka_settings(settings)
+    if kafka is None:
+        return None
+    from kvtrail_collector.sources.kafka import KafkaSource  # noqa: PLC0415 - an extra that most collectors need not have
+
+    limits = Limits(frame_bytes=settings.body_bytes, body_bytes=settings.decoded_bytes)
+    return KafkaSource(kafka, store, limits=limits, clock=clock)
+
+
+@contextlib.contextmanager
+def _reading(source: KafkaSource | None) -> Iterator[None]:
+    """Let a source read while a server runs."""
+    if source is None:
+        yield
+        return
+    source.start()
+    try:
+        yield
+    finally:
+        source.stop()
 
 
 def _bind(settings: Settings) -> socket.socket:

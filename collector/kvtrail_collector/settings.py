@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
+from kvtrail_schema.kafka_record import DEFAULT_TOPIC
 from msgspec import Meta
 
 from kvtrail_collector.errors import SettingsInvalid
@@ -46,6 +47,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     queue_batches: Annotated[_Count, Meta(description="batches that may wait for the writer")] = 256
     queue_bytes: Annotated[_Count, Meta(description="memory in bytes that may wait for the writer")] = 256 << 20
     memory_limit: Annotated[str, Meta(description="most memory that DuckDB takes, as 2GB; empty: 80 % of the machine's")] = ""
+    kafka_bootstrap: Annotated[
+        str, Meta(description="brokers of a Kafka cluster to read from, as host:port[,host:port]; empty: none")
+    ] = ""
+    kafka_topic: Annotated[_Text, Meta(description="topic that holds the batches")] = DEFAULT_TOPIC
+    kafka_dead_letter_topic: Annotated[
+        str, Meta(description="topic for records that cannot be read, beside the quarantine table; empty: none")
+    ] = ""
+    kafka_options_file: Annotated[str, Meta(description="file (0600, TOML) with TLS and SASL options of Kafka")] = ""
 
 
 class LoadedSettings(NamedTuple):

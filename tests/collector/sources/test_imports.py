@@ -1,0 +1,38 @@
+"""Who loads the Kafka client: one file of the agent, and those of the collector's source that need it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.packages import PACKAGE_ROOTS, ROOT, imports_of, modules_of
+
+MAY = {
+    "agent/kvtrail_agent/transports/kafka.py",
+    "collector/kvtrail_collector/sources/kafka.py",
+    "collector/kvtrail_collector/sources/kafka_dead_letters.py",
+    "collector/kvtrail_collector/sources/kafka_errors.py",
+    "collector/kvtrail_collector/sources/kafka_topic.py",
+}
+
+
+def test_the_client_is_loaded_in_few_places() -> None:
+    """Whoever changes the client, or its errors, knows where to look."""
+    found = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGE_ROOTS
+        for path in modules_of(package)
+        for _, name in imports_of(path)
+        if name.partition(".")[0] in {"kafka", "crc32c"}
+    }
+
+    assert found == MAY
+
+
+@pytest.mark.parametrize("module", ["kvtrail_collector.serve", "kvtrail_cli.main", "kvtrail_agent.recorder"])
+def test_nobody_pays_for_a_client_that_is_not_used(module: str) -> None:
+    """A collector, a command and an engine without Kafka load nothing of it, and run where it is not installed."""
+    program = f"import sys, {module}; print('kafka' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "False\n"
