@@ -10,6 +10,7 @@ from kvtrail_engine.backpressure import Pressure
 from kvtrail_engine.clock import Clock
 from kvtrail_engine.estimates import Estimator
 from kvtrail_engine.history import History
+from kvtrail_engine.identity.holdings import Holdings
 from kvtrail_engine.ids import Ids
 from kvtrail_engine.settings import EngineSettings
 from kvtrail_engine.tiers.pool import TierPool
@@ -30,6 +31,7 @@ class Context:
     history: History
     estimates: Estimator
     pressure: Pressure
+    holdings: Holdings
 
     @property
     def gpu(self) -> TierPool:

@@ -86,7 +86,8 @@ class Core:
         self._lifecycle.prepare_waiting()
         if self._stepping.in_flight is None and (plan := self._scheduler.plan()) is not None:
             self._stepping.start(plan)
-        self._sampler.sample_if_due()
+        if self._sampler.sample_if_due():
+            self._lifecycle.residency.sweep(self._context.clock.now_ns())
         self._inbox.wait(self._sleep_ns())
 
     def _handle(self, message: Message) -> None:

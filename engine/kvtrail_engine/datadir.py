@@ -21,6 +21,7 @@ class DataDir:
             message = f"data_dir {path} belongs to another engine that runs; give each its own"
             raise SettingsError(message) from exc
         self.key_file = path / "identity.key"
+        self.journal_file = path / "identity.jsonl"
         self.nvme = path / "nvme"
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 import torch
 from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.reasons import BackpressureReason
+from kvtrail_schema.reasons import BackpressureReason, InvalidateReason
 
 from kvtrail_engine.backpressure import Pressure, PressureStatistics, QueueWatch
 from kvtrail_engine.clock import Clock, SystemClock
@@ -21,13 +21,18 @@ from kvtrail_engine.errors import EngineClosedError, EngineError
 from kvtrail_engine.estimates import Estimator
 from kvtrail_engine.executor import Executor
 from kvtrail_engine.history import History
+from kvtrail_engine.identity.holdings import Holdings
+from kvtrail_engine.identity.journal import Journal
+from kvtrail_engine.identity.selector import Selector
 from kvtrail_engine.ids import Ids
 from kvtrail_engine.inbox import Call, CancelAsked, CloseAsked, Inbox, InboxReports, Submitted
+from kvtrail_engine.invalidation import Eraser, Invalidation, Invalidator, invalidate
 from kvtrail_engine.keys import load_or_create_key
 from kvtrail_engine.lifecycle import Lifecycle, Totals
 from kvtrail_engine.maintenance import Maintenance
 from kvtrail_engine.manifest import manifest_text
 from kvtrail_engine.observers import emitter_of
+from kvtrail_engine.policy import PriorityLru
 from kvtrail_engine.request import RequestHandle, RequestSpec
 from kvtrail_engine.runtime.arena import Arena
 from kvtrail_engine.runtime.copies import CopyStream
@@ -134,6 +139,7 @@ class Engine:
             if self._is_closed:
                 message = f"request {spec.name}: the engine is closed"
                 raise EngineClosedError(message)
+            self.lifecycle.namespaces.remember(spec)
             handle = RequestHandle(self._ids.request(), spec, lambda req: self._inbox.put(CancelAsked(req)))
             self._inbox.put(Submitted(handle, self._clock.now_ns()))
             if self._core.failure is not None:
@@ -161,6 +167,27 @@ class Engine:
 
         self.call_on_thread(run)
         return answer.result(timeout_s)
+
+    def invalidate(
+        self, selector: Selector, reason: InvalidateReason = InvalidateReason.MANUAL, timeout_s: float = 30.0
+    ) -> Invalidation:
+        """Take away every block of the namespaces that a selector means, on every tier, for good. Blocks; from any thread
+        but the engine's.
+
+        It is on the disk before it begins, so that it holds after a crash, and nobody finds such a block from the moment at
+        which it begins. Requests that read one are called off.
+
+        Raises:
+            SettingsError: the selector selects nothing in particular.
+            EngineClosedError: the engine is closed.
+            StorageError: it could not be put down; then nothing was told, but new lookups miss all the same.
+        """
+        selected = selector.hashed(self.lifecycle.key)
+        if self._is_closed:
+            message = "the engine is closed"
+            raise EngineClosedError(message)
+        self._journal.invalidate(selected)
+        return invalidate(self._invalidator, self.ask, selected, reason, timeout_s)
 
     def blocks_of(self, spec: RequestSpec) -> tuple[Block, ...]:
         """The full blocks that a request's prompt has in this engine."""
@@ -198,6 +225,7 @@ class Engine:
         if self.remote is not None:
             self.remote.close()
         self._nvme.store.close()
+        self._journal.close()
         self._dir.close()
 
     def __enter__(self) -> Self:
@@ -282,20 +310,31 @@ class Engine:
         slots = {Tier.GPU: settings.gpu.slots, Tier.HOST: settings.host.slots, Tier.NVME: settings.nvme.slots}
         if settings.remote is not None:
             slots[Tier.REMOTE] = settings.remote.tier.slots
+        holdings = Holdings()
         self.context = Context(
             settings=settings,
             clock=clock,
             ids=self._ids,
             emit=self._emit,
-            pools={tier: TierPool(tier, count) for tier, count in slots.items()},
+            pools={
+                tier: TierPool(tier, count, PriorityLru(settings.ageing_point_ns), holdings) for tier, count in slots.items()
+            },
             history=History(),
             estimates=Estimator(settings),
             pressure=Pressure(self._emit, self._ids),
+            holdings=holdings,
         )
         self._nvme.take_in(self.context.nvme)
         self.transfers = Transfers(self.context, self._queues, pinned=self.host_arena.pinned)
         self._scheduler = Scheduler(settings.step, self._emit)
-        self.lifecycle = Lifecycle(self.context, self._scheduler, self.transfers, self._key)
+        self._journal = Journal(self._dir.journal_file, self._key)
+        self.lifecycle = Lifecycle(self.context, self._scheduler, self.transfers, self._key, self._journal)
+        erasers: dict[Tier, Eraser] = {Tier.NVME: self._nvme.store}
+        if self.remote is not None:
+            erasers[Tier.REMOTE] = self.remote.store
+        self._invalidator = Invalidator(
+            self.context, self.lifecycle.residency, self.lifecycle.namespaces, self.lifecycle.revoke, erasers
+        )
         arenas = {Tier.GPU: self.gpu_arena, Tier.HOST: self.host_arena}
         self.maintenance = Maintenance(self.context, self.lifecycle.residency, self.lifecycle.saving, arenas)
         executor = Executor(settings, self.device, self.gpu_arena, clock)

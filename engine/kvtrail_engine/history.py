@@ -4,7 +4,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import BlockId, EventId
+from kvtrail_schema.identity import BlockId, EventId, NamespaceId
+from kvtrail_schema.reasons import MissReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,8 @@ class Loss:
 
     tier: Tier
     event: EventId
+    reason: MissReason | None = None
+    """Why a lookup misses it, where that is not simply that the tier lost it."""
 
 
 class History:
@@ -21,6 +24,7 @@ class History:
     def __init__(self, limit: int = 65_536) -> None:
         self._limit = limit
         self._losses: OrderedDict[BlockId, Loss] = OrderedDict()
+        self._invalidated: OrderedDict[tuple[NamespaceId, int], Loss] = OrderedDict()
 
     def note(self, block: BlockId, loss: Loss) -> None:
         """Remember a loss; the oldest one is forgotten past the limit."""
@@ -32,3 +36,14 @@ class History:
     def last(self, block: BlockId) -> Loss | None:
         """The block's last loss, if it had one that is remembered."""
         return self._losses.get(block)
+
+    def note_invalidated(self, ns: NamespaceId, content: int, loss: Loss) -> None:
+        """Remember an invalidation by what the block held, since its successor has another id."""
+        self._invalidated[ns, content] = loss
+        self._invalidated.move_to_end((ns, content))
+        if len(self._invalidated) > self._limit:
+            self._invalidated.popitem(last=False)
+
+    def invalidated(self, ns: NamespaceId, content: int) -> Loss | None:
+        """The last invalidation of a namespace's block with this content, if it is remembered."""
+        return self._invalidated.get((ns, content))

@@ -3,13 +3,15 @@
 from typing import NamedTuple
 
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import RequestId
+from kvtrail_schema.identity import NamespaceId, RequestId
 from kvtrail_schema.reasons import CancelReason, FinishReason, RejectReason, WaitReason
 
 from kvtrail_engine.admission import Admission
 from kvtrail_engine.context import Context
 from kvtrail_engine.hashing import blocks_of
-from kvtrail_engine.namespaces import Namespaces
+from kvtrail_engine.identity.journal import Journal
+from kvtrail_engine.lookup import Lookup
+from kvtrail_engine.namespaces import Namespaces, namespace_of
 from kvtrail_engine.prepare import Prepared, Preparer
 from kvtrail_engine.request import Outcome, RequestHandle, RequestResult, RequestSpec, Retention
 from kvtrail_engine.residency import Residency
@@ -39,54 +41,64 @@ class Totals(NamedTuple):
 class Lifecycle:
     """Owns every sequence; hears from steps and loads what became of them."""
 
-    def __init__(self, context: Context, scheduler: Scheduler, transfers: Transfers, key: bytes) -> None:
+    def __init__(self, context: Context, scheduler: Scheduler, transfers: Transfers, key: bytes, journal: Journal) -> None:
         self._context = context
         self._scheduler = scheduler
         self.key = key
         self.residency = Residency(context)
         self._restoring = Restoring(context, self.residency, transfers, self)
-        self._preparer = Preparer(context, self.residency, self._restoring)
+        self.namespaces = Namespaces(context, key, journal)
+        self.lookup = Lookup(context, self.namespaces)
+        self._preparer = Preparer(context, self.residency, self._restoring, self.lookup)
         self.saving = Saving(context, self.residency, transfers)
         self.admission = Admission(context, scheduler)
         self._sequences: dict[RequestId, Sequence] = {}
-        self.namespaces = Namespaces(context, key)
         self.totals = Totals()
 
     def blocks_of(self, spec: RequestSpec) -> tuple[Block, ...]:
         """The full blocks of a request's prompt."""
-        ns = self.namespaces.of(spec.tenant)
-        return blocks_of(self.key, ns, spec.prompt, self._context.settings.block_tokens)
+        identity = self.namespaces.identity(namespace_of(self._context.settings, spec))
+        return blocks_of(self.key, identity, spec.prompt, self._context.settings.block_tokens)
 
     def arrive(self, handle: RequestHandle, arrived_ns: int) -> None:
         """A request came: tell it, and let it wait for the next step's planning."""
         spec, settings = handle.spec, self._context.settings
-        ns, blocks = self.namespaces.of(spec.tenant), self.blocks_of(spec)
-        sequence = Sequence(handle, ns, arrived_ns, blocks, settings.block_tokens)
-        self._context.emit.request_arrived(handle.req, len(spec.prompt), ns, spec.name, t_ns=arrived_ns)
+        identity = self.namespaces.identity(namespace_of(settings, spec))
+        sequence = Sequence(handle, identity, arrived_ns, self.blocks_of(spec), settings.block_tokens)
+        self._context.emit.request_arrived(handle.req, len(spec.prompt), identity.ns, spec.name, t_ns=arrived_ns)
         self._sequences[handle.req] = sequence
-        if self._can_never_run(sequence):
-            self._reject(sequence, RejectReason.LIMIT)
+        if spec.supersedes is not None:
+            self.cancel(spec.supersedes, CancelReason.SUPERSEDED)
+        reason = self._why_never(sequence)
+        if reason is not None:
+            self._reject(sequence, reason)
             return
         self._scheduler.wait(sequence, WaitReason.BUDGET, arrived_ns)
         self._scheduler.waiting.append(sequence)
 
     def prepare_waiting(self) -> None:
-        """Give places in order of arrival; the first that gets none says why, for itself and for all behind it."""
-        waiting = self._scheduler.waiting
-        while waiting:
-            reason = self._prepare(waiting[0])
+        """Give places in order of arrival; the first that gets none says why, for itself and for all behind it.
+
+        A request that only its own tenant's quota holds back is passed by: it must not hold back the others.
+        """
+        waiting = list(self._scheduler.waiting)
+        for place, sequence in enumerate(waiting):
+            if self._is_at_quota(sequence):
+                self._scheduler.wait(sequence, WaitReason.LIMIT, self._context.clock.now_ns())
+                continue
+            reason = self._prepare(sequence)
             if reason is not None:
                 now_ns = self._context.clock.now_ns()
-                for sequence in waiting:
-                    self._scheduler.wait(sequence, reason, now_ns)
+                for behind in waiting[place:]:
+                    self._scheduler.wait(behind, reason, now_ns)
                 return
 
-    def cancel(self, req: RequestId) -> None:
+    def cancel(self, req: RequestId, reason: CancelReason = CancelReason.CLIENT) -> None:
         """Call a request off; one that is in a step ends when the step does."""
         sequence = self._sequences.get(req)
         if sequence is None:
             return
-        sequence.cancel_asked = True
+        sequence.cancel_asked = sequence.cancel_asked or reason
         if not sequence.is_in_step:
             self._cancel(sequence)
 
@@ -97,8 +109,18 @@ class Lifecycle:
 
     def sweep_cancelled(self) -> None:
         """After a step: end those that were called off meanwhile."""
-        for sequence in [s for s in self._sequences.values() if s.cancel_asked and not s.is_in_step]:
+        for sequence in [s for s in self._sequences.values() if s.cancel_asked is not None and not s.is_in_step]:
             self._cancel(sequence)
+
+    def revoke(self, meant: set[NamespaceId]) -> None:
+        """The blocks of these namespaces were invalidated: whoever reads them is called off, and whoever waits begins anew."""
+        for sequence in [s for s in self._sequences.values() if s.identity.ns in meant]:
+            if sequence.phase is not Phase.WAITING:
+                self.cancel(sequence.handle.req, CancelReason.SUPERSEDED)
+                continue
+            sequence.identity = self.namespaces.identity(sequence.identity.namespace)
+            sequence.blocks = self.blocks_of(sequence.handle.spec)
+            sequence.failures.clear()
 
     def fail_all(self, error: BaseException) -> None:
         """The engine ends by a defect: whoever waits for a result hears of it."""
@@ -140,12 +162,22 @@ class Lifecycle:
         self._scheduler.wait(sequence, WaitReason.BUDGET, now_ns)
         self._scheduler.waiting.appendleft(sequence)
 
-    def _can_never_run(self, sequence: Sequence) -> bool:
-        """Whether a request is empty, or larger than the gpu or the model."""
+    def _why_never(self, sequence: Sequence) -> RejectReason | None:
+        """Why a request can never run: it is empty, or larger than gpu, model or quota; None if it can."""
         spec, settings = sequence.handle.spec, self._context.settings
         length = len(spec.prompt) + spec.output_tokens
         is_empty = len(spec.prompt) == 0 or spec.output_tokens < 1
-        return is_empty or length > settings.model.max_positions or sequence.total_blocks > settings.gpu.slots
+        if is_empty or length > settings.model.max_positions or sequence.total_blocks > settings.gpu.slots:
+            return RejectReason.LIMIT
+        quota_slots = settings.quota_slots(Tier.GPU, sequence.owner)
+        is_over = quota_slots is not None and sequence.total_blocks > quota_slots
+        return RejectReason.TENANT_QUOTA if is_over else None
+
+    def _is_at_quota(self, sequence: Sequence) -> bool:
+        """Whether a request would take more of the gpu than its tenant may have beside what the tenant uses now."""
+        quota_slots = self._context.settings.quota_slots(Tier.GPU, sequence.owner)
+        gpu, owner = self._context.gpu, sequence.owner
+        return quota_slots is not None and gpu.held(owner) - gpu.idle(owner) + sequence.total_blocks > quota_slots
 
     def _prepare(self, sequence: Sequence) -> WaitReason | None:
         """Try to give one request its place; why not, if not."""
@@ -159,7 +191,7 @@ class Lifecycle:
             return None
         if prepared is not Prepared.DONE:
             return _WAITS[prepared]
-        self._scheduler.waiting.popleft()
+        self._scheduler.waiting.remove(sequence)
         self._scheduler.enter(sequence)
         if sequence.phase is Phase.LOADING:
             sequence.loading_since_ns = sequence.loading_since_ns or self._context.clock.now_ns()
@@ -179,7 +211,7 @@ class Lifecycle:
         now_ns = self._context.clock.now_ns()
         self._restoring.abandon(sequence)
         self._scheduler.leave(sequence)
-        self._context.emit.request_cancelled(sequence.handle.req, CancelReason.CLIENT, now_ns)
+        self._context.emit.request_cancelled(sequence.handle.req, sequence.cancel_asked or CancelReason.CLIENT, now_ns)
         self._end(sequence, Outcome.CANCELLED, now_ns)
 
     def _end(self, sequence: Sequence, outcome: Outcome, now_ns: int) -> None:

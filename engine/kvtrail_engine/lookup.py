@@ -5,12 +5,16 @@ from dataclasses import dataclass
 
 from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.enums import Tier
+from kvtrail_schema.identity import EventId
 from kvtrail_schema.reasons import BackpressureReason, MissReason, PrefillReason
 
 from kvtrail_engine.context import Context
+from kvtrail_engine.identity.mismatch import PREFILL_OF, problem_of
+from kvtrail_engine.namespaces import Namespaces
 from kvtrail_engine.sequence import Sequence
 from kvtrail_engine.tiers.pool import Block, Copy, CopyState
 
+_NO_EVENT = EventId(NO_U64)
 _MISS_IN = {
     Tier.GPU: MissReason.GPU_POOL,
     Tier.HOST: MissReason.HOST_POOL,
@@ -42,8 +46,9 @@ class Found:
 class Lookup:
     """Runs on the engine's thread: a few dictionary reads a block."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, namespaces: Namespaces) -> None:
         self._context = context
+        self._namespaces = namespaces
 
     def find(self, sequence: Sequence) -> Found:
         """The longest prefix that is there. Changes nothing, tells nothing."""
@@ -85,15 +90,40 @@ class Lookup:
         if self._is_out_of_reach(block):
             self._tell_out_of_reach(sequence, index, t_ns)
             return
-        loss = self._context.history.last(block.id)
-        reason = MissReason.NEVER_STORED if loss is None else _MISS_IN[loss.tier]
-        if loss is not None:
-            sequence.reasons[index] = PrefillReason.EVICTED
+        reason, why, cause = self._why_missing(block)
+        if why is not None:
+            sequence.reasons[index] = why
         if (failure := sequence.failures.get(index)) is not None:
             sequence.reasons[index] = failure
             reason = _MISS_OF.get(failure, reason)
-        cause = NO_U64 if loss is None else loss.event
         self._context.emit.prefix_miss(sequence.handle.req, block.id, reason, block.tokens, cause, block.ns, t_ns)
+
+    def _why_missing(self, block: Block) -> tuple[MissReason, PrefillReason | None, EventId]:
+        """Why nobody may read a block, why it is computed then, and the event that took it away, if one did."""
+        problem = self._problem(block)
+        if problem is not None:
+            return problem, PREFILL_OF.get(problem), _NO_EVENT
+        loss = self._context.history.last(block.id)
+        if loss is not None:
+            reason = loss.reason or _MISS_IN[loss.tier]
+            return reason, PREFILL_OF.get(reason, PrefillReason.EVICTED), loss.event
+        loss = self._context.history.invalidated(block.ns, block.content)
+        if loss is not None and loss.reason is not None:
+            return loss.reason, PREFILL_OF.get(loss.reason, PrefillReason.EVICTED), loss.event
+        foreign = self._namespaces.why_foreign(block)
+        if foreign is not None:
+            return foreign, PREFILL_OF[foreign], _NO_EVENT
+        return MissReason.NEVER_STORED, None, _NO_EVENT
+
+    def _problem(self, block: Block) -> MissReason | None:
+        """What is wrong with the copies that are indexed under the block's id, the fastest first; None if nothing is."""
+        now_ns = self._context.clock.now_ns()
+        for pool in (self._context.gpu, *self._context.readable):
+            copy = pool.find(block.id)
+            problem = None if copy is None else problem_of(copy, block, now_ns)
+            if problem is not None:
+                return problem
+        return None
 
     def is_out_of_reach(self, sequence: Sequence, found: Found) -> bool:
         """Whether the prefix ends where it does only because the remote, which has the next block, does not answer."""
@@ -120,13 +150,14 @@ class Lookup:
 
         What the remote failed to give to this request once is not asked of it again.
         """
-        block = sequence.blocks[index]
+        block, now_ns = sequence.blocks[index], self._context.clock.now_ns()
         copy = self._context.gpu.find(block.id)
         if copy is not None:
-            return copy
+            return copy if problem_of(copy, block, now_ns) is None else None
         for pool in self._context.readable:
             copy = pool.find(block.id)
             failed = pool.tier is Tier.REMOTE and index in sequence.failures
-            if copy is not None and copy.state is CopyState.READY and not failed:
+            is_ready = copy is not None and copy.state is CopyState.READY and not failed
+            if copy is not None and is_ready and problem_of(copy, block, now_ns) is None:
                 return copy
         return None

@@ -7,6 +7,7 @@ from enum import Enum
 
 from kvtrail_schema.absent import NO_U8
 from kvtrail_schema.enums import Tier
+from kvtrail_schema.identity import Slot
 from kvtrail_schema.reasons import PrefillReason
 
 from kvtrail_engine.context import Context
@@ -45,11 +46,11 @@ class Decision:
 class Preparer:
     """Runs on the engine's thread and never blocks. An attempt that is not `DONE` changes nothing and tells nothing."""
 
-    def __init__(self, context: Context, residency: Residency, restoring: Restoring) -> None:
+    def __init__(self, context: Context, residency: Residency, restoring: Restoring, lookup: Lookup) -> None:
         self._context = context
         self._residency = residency
         self._restoring = restoring
-        self._lookup = Lookup(context)
+        self._lookup = lookup
 
     def prepare(self, sequence: Sequence, ahead_tokens: int) -> Prepared:
         """Try to give a request its place; `ahead_tokens` are those that others compute before it."""
@@ -144,10 +145,14 @@ class Preparer:
             else:
                 sequence.reasons[index] = PrefillReason.CHOSEN
 
+    def _take_slot(self, sequence: Sequence) -> Slot | None:
+        """One more gpu slot, on its tenant's account."""
+        return self._residency.take_slot(Tier.GPU, sequence.decision, sequence.owner)
+
     def _take_slots(self, sequence: Sequence) -> None:
         """A gpu slot for every block that has none yet. There is room: that was checked, and nothing ran in between."""
         for index in range(sequence.total_blocks):
             held = sequence.held.get(index)
-            slot = held.slot if held is not None else self._residency.take_slot(Tier.GPU, sequence.decision)
+            slot = held.slot if held is not None else self._take_slot(sequence)
             assert slot is not None, f"request {sequence.handle.req}: room on the gpu was promised"
             sequence.slots.append(slot)

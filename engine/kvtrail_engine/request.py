@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import RequestId
+from kvtrail_schema.identity import Namespace, RequestId
+
+from kvtrail_engine.tiers.block import DEFAULT_PRIORITY, MAX_PRIORITY, USUAL, Terms
 
 Tokens = npt.NDArray[np.int64]
 
@@ -30,6 +32,30 @@ class Retention(Enum):
     """Never written: good for prompts that nobody sends twice."""
 
 
+@dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """How dearly, and how long, blocks that touch the tokens [start, stop) are kept; no `stop`: to the prompt's end."""
+
+    priority: int = DEFAULT_PRIORITY
+    """From 0 to 100; of several rules for a block the highest one holds."""
+    start: int = 0
+    stop: int | None = None
+    duration_ns: int | None = None
+    """The priority holds for so long after the block was computed; then it is the usual one."""
+    expires_after_ns: int | None = None
+    """Nobody may read the block after this time."""
+
+    def touches(self, start: int, stop: int) -> bool:
+        """Whether the rule is for a block of these tokens."""
+        return self.start < stop and (self.stop is None or start < self.stop)
+
+    def terms(self, now_ns: int) -> Terms:
+        """The terms of a copy that comes to be now."""
+        until_ns = None if self.duration_ns is None else now_ns + self.duration_ns
+        expires_ns = None if self.expires_after_ns is None else now_ns + self.expires_after_ns
+        return Terms(min(max(self.priority, 0), MAX_PRIORITY), until_ns, expires_ns)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestSpec:
     """One request. `name` is the sender's own id; it stands in the event of its arrival, so let it be no secret."""
@@ -41,6 +67,20 @@ class RequestSpec:
     retention: Retention = Retention.STORE
     keep_logits: bool = False
     """Keep the logits of the first token in the result, for proofs."""
+    namespace: Namespace | None = None
+    """The tuple that its KV may not leave; the engine fills in what is empty, the tenant from `tenant`."""
+    retention_rules: tuple[RetentionRule, ...] = ()
+    supersedes: RequestId | None = None
+    """A request that is called off as soon as this one arrives."""
+
+    def terms(self, start: int, stop: int, now_ns: int) -> Terms:
+        """On what terms a block of these tokens is kept: the dearest rule's priority, the earliest expiry of all."""
+        made = [rule.terms(now_ns) for rule in self.retention_rules if rule.touches(start, stop)]
+        if not made:
+            return USUAL
+        dearest = max(made, key=lambda terms: terms.priority)
+        expiries = [terms.expires_ns for terms in made if terms.expires_ns is not None]
+        return replace(dearest, expires_ns=min(expiries, default=None))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

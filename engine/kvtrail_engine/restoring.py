@@ -58,7 +58,7 @@ class Restoring:
         rows: dict[Tier, list[Row]] = defaultdict(list)
         now_ns = self._context.clock.now_ns()
         for index, source in sources:
-            target = Copy(source.block, Tier.GPU, sequence.slots[index], CopyState.LOADING, now_ns)
+            target = source.replica(Tier.GPU, sequence.slots[index], now_ns)
             self._context.gpu.insert(target)
             self._residency.pin(target, sequence.handle.req)
             sequence.held[index] = target
@@ -114,7 +114,7 @@ class Restoring:
     def _complete(self, transfer: Transfer, waiters: list[Sequence]) -> None:
         """The copies are readable; whoever waited for nothing else goes on."""
         for row in transfer.rows:
-            self._context.gpu.ready(row.target, transfer.ended_ns)
+            self._residency.ready(row.target, transfer.ended_ns)
             self._tell_holders(row.target, waiters)
             self._residency.unpin(row.source, transfer.ended_ns, transfer.req)
         for sequence in waiters:
@@ -146,7 +146,7 @@ class Restoring:
             sequence.loading.clear()
             self._listener.lost(sequence)
         for row in transfer.rows:
-            self._context.gpu.remove(row.target)
+            self._residency.drop(row.target)
             self._residency.unpin(row.source, transfer.ended_ns, transfer.req)
             if row.block.id in lost and transfer.outcome not in _UNASKED and row.source.refs == 0:
                 is_expired = lost[row.block.id] is PrefillReason.EXPIRED

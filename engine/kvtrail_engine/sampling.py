@@ -26,17 +26,18 @@ class Sampler:
         self._totals = totals
         self.next_ns = 0
 
-    def sample_if_due(self) -> None:
-        """Tell every tier and every counter once, if the interval has passed."""
+    def sample_if_due(self) -> bool:
+        """Tell every tier and every counter once, if the interval has passed; whether it had."""
         now_ns = self._context.clock.now_ns()
         if now_ns < self.next_ns:
-            return
+            return False
         self.next_ns = now_ns + self._context.settings.sample_interval_ns
         for tier, pool in self._context.pools.items():
             if pool.slots:
                 self._sample(tier, now_ns)
         for name, value in self._totals()._asdict().items():
             self._context.emit.counter_sampled(f"kvtrail_engine_{name}_total", float(value), now_ns)
+        return True
 
     def _sample(self, tier: Tier, now_ns: int) -> None:
         """One tier; on nvme the free bytes are the file system's."""

@@ -12,7 +12,7 @@ from kvtrail_schema.reasons import BackpressureReason, EvictReason, SwapOutSkipR
 from kvtrail_engine.context import Context
 from kvtrail_engine.residency import Residency
 from kvtrail_engine.sequence import Sequence
-from kvtrail_engine.tiers.pool import Copy, CopyState, TierPool
+from kvtrail_engine.tiers.pool import Copy, TierPool
 from kvtrail_engine.tiers.transfer import Row, Transfer, TransferOutcome
 from kvtrail_engine.transfers import Transfers
 
@@ -33,7 +33,7 @@ class Saving:
 
         Not before: its own writes would stand beside its waits as if it had waited for them.
         """
-        if not self._context.host.slots:
+        if not self._context.host.slots or sequence.cancel_asked is not None:
             sequence.created.clear()
             return
         size = self._context.settings.op_blocks
@@ -70,6 +70,8 @@ class Saving:
 
     def _is_wanted(self, copy: Copy, req: RequestId) -> bool:
         """Whether no slower tier has, or is getting, the block; if one has, the write is skipped and that is told."""
+        if copy.doom is not None:
+            return False
         if all(pool.find(copy.block.id) is None for pool in self._context.readable):
             return True
         self._skip(copy, SwapOutSkipReason.ALREADY_STORED, req)
@@ -78,20 +80,28 @@ class Saving:
     def _save(self, copies: list[Copy], req: RequestId) -> None:
         """One op from gpu to host, for those blocks that find a free slot there."""
         has_room = self._has_room(Tier.HOST)
-        taken = [(copy, self._take_host_slot() if has_room else None) for copy in copies]
+        taken = [(copy, self._take_host_slot(copy) if has_room else None) for copy in copies]
         rows: list[Row] = []
         for copy, slot in taken:
             if slot is not None:
                 rows.append(self._row(copy, Tier.HOST, slot, req))
             else:
-                self._skip(copy, SwapOutSkipReason.BACKPRESSURE, req)
+                self._skip(copy, self._why_no_room(copy), req)
         if rows:
             self._transfers.queue(rows, self._context.clock.now_ns(), self._saved, req)
 
-    def _take_host_slot(self) -> Slot | None:
+    def _take_host_slot(self, copy: Copy) -> Slot | None:
         """A slot on host; where nothing lies below it that blocks could move to, the oldest block makes room."""
         is_last = self._below(Tier.HOST) is None
-        return self._residency.take_slot(Tier.HOST) if is_last else self._context.host.take()
+        owner = copy.block.owner
+        return (
+            self._residency.take_slot(Tier.HOST, owner=owner) if is_last else self._residency.take_free_slot(Tier.HOST, owner)
+        )
+
+    def _why_no_room(self, copy: Copy) -> SwapOutSkipReason:
+        """Whether it is its tenant's quota that leaves no room for a copy on host."""
+        is_at_quota = self._residency.room_in_quota(Tier.HOST, copy.block.owner) < 1
+        return SwapOutSkipReason.QUOTA if is_at_quota else SwapOutSkipReason.BACKPRESSURE
 
     def _has_room(self, tier: Tier) -> bool:
         """Whether a tier's queue takes a write; one that pushed back takes none until it is half empty."""
@@ -109,7 +119,7 @@ class Saving:
             return False
         rows: list[Row] = []
         for copy in copies:
-            slot = self._residency.take_slot(tier)
+            slot = self._residency.take_slot(tier, owner=copy.block.owner)
             if slot is not None:
                 rows.append(self._row(copy, tier, slot, None))
         if not rows:
@@ -121,7 +131,7 @@ class Saving:
     def _row(self, source: Copy, tier: Tier, slot: Slot, req: RequestId | None) -> Row:
         """Reference the source, and index the place to be written, unreadable as yet."""
         now_ns = self._context.clock.now_ns()
-        target = Copy(source.block, tier, slot, CopyState.LOADING, now_ns)
+        target = source.replica(tier, slot, now_ns)
         self._context.pools[tier].insert(target)
         self._residency.pin(source, req)
         return Row(source.block, source, target)
@@ -144,11 +154,10 @@ class Saving:
     def _settle(self, transfer: Transfer) -> None:
         """The written copies are readable, or forgotten; the sources are given up."""
         for row in transfer.rows:
-            pool = self._context.pools[row.target.tier]
             if transfer.outcome is TransferOutcome.DONE:
-                pool.ready(row.target, transfer.ended_ns)
+                self._residency.ready(row.target, transfer.ended_ns)
             else:
-                pool.remove(row.target)
+                self._residency.drop(row.target)
             self._residency.unpin(row.source, transfer.ended_ns, transfer.req)
 
     def _skip(self, copy: Copy, reason: SwapOutSkipReason, req: RequestId) -> None:

@@ -7,9 +7,10 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import EventId, NamespaceId, OpId, Slot
-from kvtrail_schema.reasons import PrefillReason, WaitReason
+from kvtrail_schema.identity import EventId, OpId, Slot
+from kvtrail_schema.reasons import CancelReason, PrefillReason, WaitReason
 
+from kvtrail_engine.namespaces import Identity
 from kvtrail_engine.request import RequestHandle
 from kvtrail_engine.tiers.pool import Block, Copy
 
@@ -33,7 +34,7 @@ class Sequence:
     """Everything about one request inside the engine; no other thread sees it."""
 
     handle: RequestHandle
-    ns: NamespaceId
+    identity: Identity
     arrived_ns: int
     blocks: tuple[Block, ...]
     """The full blocks of the prompt, in order."""
@@ -61,12 +62,18 @@ class Sequence:
     is_admitted: bool = False
     is_decoding: bool = False
     is_in_step: bool = False
-    cancel_asked: bool = False
+    cancel_asked: CancelReason | None = None
+    """Set once it is to end without an answer; it ends as soon as no step computes for it."""
     output: list[int] = field(default_factory=list)
     first_token_ns: int | None = None
     restored: dict[Tier, int] = field(default_factory=dict)
     computed_tokens: int = 0
     first_logits: npt.NDArray[np.float32] | None = None
+
+    @property
+    def owner(self) -> str:
+        """The tenant whose quotas it counts against."""
+        return self.identity.namespace.tenant
 
     @property
     def prompt_tokens(self) -> int:

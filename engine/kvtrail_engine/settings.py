@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from kvtrail_schema.enums import Tier
+
 from kvtrail_engine.errors import SettingsError
 from kvtrail_engine.nvme_settings import NvmeSettings
 
@@ -130,6 +132,18 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TenantQuota:
+    """The most slots of a tier that one tenant may hold, so that high priority starves nobody.
+
+    Without a name: each tenant that has no quota of its own there.
+    """
+
+    tier: Tier
+    slots: int
+    tenant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EngineSettings:
     """One engine. `data_dir` holds the segment files of nvme and the key that block ids are hashed with."""
 
@@ -159,11 +173,19 @@ class EngineSettings:
     guest_slots: int = 0
     """Slots on host and on nvme beside the pools', for a tenant that a drill brings with a quota of its own."""
     sample_interval_ns: int = 250_000_000
+    ageing_point_ns: int = 0
+    """One point of retention priority is worth so much idle time: with it, old high priority falls. 0: nothing ages."""
+    tenant_quotas: tuple[TenantQuota, ...] = ()
 
     @property
     def block_bytes(self) -> int:
         """Bytes of the KV of one block: keys and values of every layer, fp32."""
         return self.model.layers * 2 * self.block_tokens * self.model.kv_width * 4
+
+    def quota_slots(self, tier: Tier, tenant: str) -> int | None:
+        """The most slots of a tier that a tenant may hold; None: as many as there are."""
+        found = {quota.tenant: quota.slots for quota in self.tenant_quotas if quota.tier is tier}
+        return found.get(tenant, found.get(None))
 
     def check(self) -> None:
         """Raise `SettingsError` for what cannot work, before anything is allocated."""
@@ -190,6 +212,8 @@ class EngineSettings:
             "nvme_low_slots must not exceed nvme.slots": self.nvme_low_slots > self.nvme.slots,
             "gpu_low_slots must be below gpu.slots": self.gpu_low_slots >= self.gpu.slots,
             "op_blocks must be positive": self.op_blocks < 1,
+            "ageing_point_ns must not be negative": self.ageing_point_ns < 0,
+            "each tenant quota must be positive": any(quota.slots < 1 for quota in self.tenant_quotas),
         }
 
     def floors_text(self) -> str:

@@ -5,16 +5,17 @@ from typing import Protocol
 
 import numpy as np
 from kvtrail_schema.absent import NO_U64
-from kvtrail_schema.enums import Dtype, Tier
+from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import StepId
-from kvtrail_schema.reasons import PrefillReason
+from kvtrail_schema.reasons import EvictReason, MissReason, PrefillReason
 
 from kvtrail_engine.context import Context
 from kvtrail_engine.executor import Executor, Sampled, Work
+from kvtrail_engine.identity.mismatch import problem_of
 from kvtrail_engine.residency import Residency
 from kvtrail_engine.scheduler import Chunk, StepPlan
 from kvtrail_engine.sequence import Sequence
-from kvtrail_engine.tiers.pool import Copy, CopyState
+from kvtrail_engine.tiers.pool import Block, Copy, CopyState
 
 
 class TokenListener(Protocol):
@@ -130,13 +131,16 @@ class Stepping:
     def _publish(self, sequence: Sequence, index: int, now_ns: int) -> None:
         """Index the block; if another request was faster, use that one's copy, whose bits are the same."""
         gpu, block = self._context.gpu, sequence.blocks[index]
-        copy = gpu.find(block.id)
+        if sequence.cancel_asked is not None:
+            return
+        copy = self._usable(block, now_ns)
         if copy is None:
-            copy = Copy(block, Tier.GPU, sequence.slots[index], CopyState.READY, now_ns)
+            terms = sequence.handle.spec.terms(*sequence.chunk(index), now_ns)
+            copy = Copy(block, Tier.GPU, sequence.slots[index], CopyState.READY, now_ns, terms=terms)
             gpu.insert(copy)
             self._tell_created(sequence, copy, now_ns)
             sequence.created.append(copy)
-        elif copy.state is CopyState.READY:
+        elif copy.state is CopyState.READY and problem_of(copy, block, now_ns) is None:
             gpu.give_back(sequence.slots[index])
             sequence.slots[index] = copy.slot
         else:
@@ -144,6 +148,15 @@ class Stepping:
         self._residency.pin(copy, sequence.handle.req)
         sequence.held[index] = copy
         sequence.unread.append(copy)
+
+    def _usable(self, block: Block, now_ns: int) -> Copy | None:
+        """The block's gpu copy, after one that nobody may read has been put out of the way; it stays while it is in use."""
+        copy = self._context.gpu.find(block.id)
+        problem = None if copy is None else problem_of(copy, block, now_ns)
+        if copy is None or problem is None or copy.refs or copy.state is CopyState.LOADING:
+            return copy
+        self._residency.evict(copy, EvictReason.EXPIRED if problem is MissReason.EXPIRED else EvictReason.ABORT)
+        return None
 
     def _tell_created(self, sequence: Sequence, copy: Copy, now_ns: int) -> None:
         """Emit the creation of a block."""
@@ -158,8 +171,9 @@ class Stepping:
             block.tokens,
             block.token_start,
             self._context.settings.block_bytes,
-            Dtype.FP32,
-            t_ns=now_ns,
+            block.dtype,
+            copy.terms.priority,
+            now_ns,
         )
 
     def _take_token(self, sequence: Sequence, sampled: Sampled, step: StepId, now_ns: int) -> None:

@@ -1,12 +1,13 @@
 """The plan of a step: budget, order, and who waits for what."""
 
+from kvtrail_engine.namespaces import Identity
 from kvtrail_engine.request import RequestHandle, RequestSpec
 from kvtrail_engine.scheduler import Scheduler, StepPlan
 from kvtrail_engine.sequence import Phase, Sequence
 from kvtrail_engine.settings import StepSettings
 from kvtrail_engine.testing import CollectingEmitter
 from kvtrail_schema.events import RequestWaiting
-from kvtrail_schema.identity import NamespaceId, RequestId
+from kvtrail_schema.identity import Namespace, NamespaceId, RequestId
 from kvtrail_schema.reasons import WaitReason
 
 from tests.engine.engines import BLOCK, prompt
@@ -15,7 +16,8 @@ from tests.engine.engines import BLOCK, prompt
 def sequence(number: int, tokens: int, phase: Phase = Phase.PREFILL) -> Sequence:
     """A request that has its place, with all of its prompt to compute."""
     spec = RequestSpec(f"r{number}", prompt(number, tokens), 2)
-    made = Sequence(RequestHandle(RequestId(number), spec, lambda _: None), NamespaceId(1), 0, (), BLOCK, phase)
+    identity = Identity(NamespaceId(1), Namespace(tenant="a"), None)
+    made = Sequence(RequestHandle(RequestId(number), spec, lambda _: None), identity, 0, (), BLOCK, phase)
     made.todo.extend(range(made.prompt_blocks))
     return made
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import BlockId, Slot
 
+from kvtrail_engine.identity.holdings import Holdings
 from kvtrail_engine.policy import EvictionPolicy, PriorityLru
 from kvtrail_engine.tiers.block import Block, Copy, CopyState, Doom, Terms
 
@@ -36,12 +37,13 @@ class TierPool:
     is ready, indexed and has no references; a copy with references is never handed out as a victim.
     """
 
-    def __init__(self, tier: Tier, slots: int, policy: EvictionPolicy | None = None) -> None:
+    def __init__(self, tier: Tier, slots: int, policy: EvictionPolicy | None = None, holdings: Holdings | None = None) -> None:
         self.tier = tier
         self.slots = slots
         self._free: deque[Slot] = deque(Slot(slot) for slot in range(slots))
         self._copies: dict[BlockId, Copy] = {}
         self._policy: EvictionPolicy = PriorityLru() if policy is None else policy
+        self._holdings = Holdings() if holdings is None else holdings
         self._owner_of: dict[Slot, str] = {}
         self._held: Counter[str] = Counter()
 
@@ -98,6 +100,7 @@ class TierPool:
         """Index a copy in a slot that was taken before. It is in use while it has references or loads."""
         assert copy.block.id not in self._copies, f"block {copy.block.id:016x} has a copy in {self.tier.name} already"
         self._copies[copy.block.id] = copy
+        self._holdings.add(copy.block)
         self._place(copy)
 
     def acquire(self, copy: Copy) -> int:
@@ -146,6 +149,7 @@ class TierPool:
         """Forget a copy and leave its slot taken, for whoever holds the slot. A condemned copy was forgotten before."""
         if self._copies.get(copy.block.id) is copy:
             del self._copies[copy.block.id]
+            self._holdings.drop(copy.block)
         self._policy.withdraw(copy)
 
     def condemn(self, copy: Copy, doom: Doom) -> None:
