@@ -207,7 +207,7 @@ class Engine:
             totals=self.lifecycle.totals,
             pressure=self.context.pressure.statistics(),
             step_busy_ns=self._stepping.busy_ns,
-            nvme_files=self._nvme.store.statistics(),
+            nvme_files=self.nvme.store.statistics(),
             remote=None if self.remote is None else self.remote.statistics(),
         )
 
@@ -224,7 +224,7 @@ class Engine:
                 workers.close()
         if self.remote is not None:
             self.remote.close()
-        self._nvme.store.close()
+        self.nvme.store.close()
         self._journal.close()
         self._dir.close()
 
@@ -241,13 +241,13 @@ class Engine:
         self.gpu_arena = Arena(settings, settings.gpu.slots, self.device)
         self.host_arena = Arena(settings, settings.host.slots + settings.guest_slots, cpu, pinned=is_cuda)
         self._key = load_or_create_key(self._dir.key_file)
-        self._nvme = NvmeTier(settings, self._dir.nvme, self._key, self.device, wall_ns=self._wall_ns, clock=self._clock)
+        self.nvme = NvmeTier(settings, self._dir.nvme, self._key, self.device, wall_ns=self._wall_ns, clock=self._clock)
         tiers = {Tier.HOST: settings.host, Tier.NVME: settings.nvme}
         self._queues = {tier: TransferQueue(given.queue_ops) for tier, given in tiers.items()}
         self._floors = {tier: Floor(given.floor, self._clock) for tier, given in tiers.items()}
         reports = InboxReports(self._inbox)
         host = [self._host_mover() for _ in range(settings.host.workers)]
-        nvme = [self._nvme_mover(pinned=is_cuda) for _ in range(settings.nvme.workers)]
+        nvme = [self.nvme_mover(pinned=is_cuda) for _ in range(settings.nvme.workers)]
         self._workers = [
             Workers("host", self._queues[Tier.HOST], host, reports, self._clock),
             Workers("nvme", self._queues[Tier.NVME], nvme, reports, self._clock),
@@ -269,7 +269,7 @@ class Engine:
         """What one thread of the remote tier works with."""
         from kvtrail_engine.tiers.remote import RemoteMover  # noqa: PLC0415 - as above
 
-        pinned, store = self.host_arena.pinned, self._nvme.store
+        pinned, store = self.host_arena.pinned, self.nvme.store
         frames = store.frames(1)
         return RemoteMover(
             gpu=self.gpu_arena,
@@ -297,8 +297,8 @@ class Engine:
             gpu=self.gpu_arena,
             host=self.host_arena,
             bounce=bounce,
-            store=self._nvme.store,
-            terms=self._nvme.terms,
+            store=self.nvme.store,
+            terms=self.nvme.terms,
             stream=stream,
             floor=floor,
             clock=self._clock,
@@ -324,12 +324,12 @@ class Engine:
             pressure=Pressure(self._emit, self._ids),
             holdings=holdings,
         )
-        self._nvme.take_in(self.context.nvme)
+        self.nvme.take_in(self.context.nvme)
         self.transfers = Transfers(self.context, self._queues, pinned=self.host_arena.pinned)
         self._scheduler = Scheduler(settings.step, self._emit)
         self._journal = Journal(self._dir.journal_file, self._key)
         self.lifecycle = Lifecycle(self.context, self._scheduler, self.transfers, self._key, self._journal)
-        erasers: dict[Tier, Eraser] = {Tier.NVME: self._nvme.store}
+        erasers: dict[Tier, Eraser] = {Tier.NVME: self.nvme.store}
         if self.remote is not None:
             erasers[Tier.REMOTE] = self.remote.store
         self._invalidator = Invalidator(
@@ -339,7 +339,7 @@ class Engine:
         self.maintenance = Maintenance(self.context, self.lifecycle.residency, self.lifecycle.saving, arenas)
         executor = Executor(settings, self.device, self.gpu_arena, clock)
         self._stepping = Stepping(self.context, self.lifecycle.residency, executor, self.lifecycle)
-        sampler = Sampler(self.context, self._queues, self._nvme.store.free_bytes, lambda: self.lifecycle.totals)
+        sampler = Sampler(self.context, self._queues, self.nvme.store.free_bytes, lambda: self.lifecycle.totals)
         self._core = Core(
             context=self.context,
             inbox=self._inbox,
@@ -353,9 +353,9 @@ class Engine:
 
     def _declare(self) -> None:
         """Tell what this engine is, before anything else; runs before its thread does."""
-        self._emit.manifest_declared(manifest_text(self.settings, self.device, self._nvme.facts()))
+        self._emit.manifest_declared(manifest_text(self.settings, self.device, self.nvme.facts()))
         self._core.declare_tiers()
-        self._nvme.declare(self._emit)
+        self.nvme.declare(self._emit)
 
 
 class RemoteReports:
