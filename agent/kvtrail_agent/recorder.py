@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.clock import Clock, SystemClock, read_clocks
 from kvtrail_schema.identity import LARGEST_ID, Epoch, Rank, Stream
 from kvtrail_schema.reasons import AgentReason
@@ -28,7 +29,16 @@ from kvtrail_agent.emit_methods import EmitMethods
 from kvtrail_agent.errors import AgentError, RingError
 from kvtrail_agent.ring_file import RING_SUFFIX, RingFile, create_ring
 from kvtrail_agent.settings import AgentSettings, check_settings
-from kvtrail_agent.shipping import NoShipping, ProcessShipping, ShipperMode, Shipping, ThreadShipping, ship_left_behind
+from kvtrail_agent.shipping import (
+    NoShipping,
+    ProcessShipping,
+    ShipperMode,
+    Shipping,
+    ThreadShipping,
+    left_behind,
+    previous_epoch,
+    ship_left_behind,
+)
 from kvtrail_agent.transports.base import check_address
 from kvtrail_agent.version import VERSION
 from kvtrail_agent.writer_choice import WriterKind, writer_in_use
@@ -95,9 +105,10 @@ class Recorder(EmitMethods):
         _private_directory(settings.ring_dir)
         recorder = cls(settings, clock=clock or SystemClock(), epochs=epochs, mode=mode, run_in_thread=run_in_thread)
         try:
+            rings = left_behind(settings.ring_dir)
             if mode is ShipperMode.PROCESS:
-                recorder._left_behind = ship_left_behind(settings.ring_dir, settings)
-            recorder._begin()
+                recorder._left_behind = ship_left_behind(rings, settings)
+            recorder._begin(previous_epoch(rings, recorder.stream))
         except AgentError:
             recorder._ring.close()
             recorder._ring.path.unlink()
@@ -160,9 +171,9 @@ class Recorder(EmitMethods):
         name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', settings.engine)[:80]}-{settings.rank}-{stream.epoch:016x}{RING_SUFFIX}"
         return create_ring(settings.ring_dir / name, stream, settings.slot_count, settings.text_bytes)
 
-    def _begin(self) -> None:
-        """Record the start and let shipper and heartbeat run."""
-        self.agent_started(VERSION)
+    def _begin(self, previous: Epoch | None) -> None:
+        """Record the start, and after which epoch it came, and let shipper and heartbeat run."""
+        self.agent_started(VERSION, NO_U64 if previous is None else previous)
         self._shipping = self._ship()
         self._heartbeat = threading.Thread(target=self._beat, name="kvtrail-heartbeat", daemon=True)
         self._heartbeat.start()
@@ -206,7 +217,7 @@ class Recorder(EmitMethods):
         self._left_behind = []
         try:
             self._attach(self._new_ring())
-            self._begin()
+            self._begin(previous)
         except (AgentError, OSError, RuntimeError) as error:
             self._closing = self._closed = True
             self._shipping = NoShipping()

@@ -17,6 +17,7 @@ from kvtrail_schema.reasons import DropReason
 
 from kvtrail_agent import ring_layout as layout
 from kvtrail_agent.ring_columns import columns_of
+from kvtrail_agent.ring_damage import as_drops, readable
 from kvtrail_agent.ring_file import RingFile
 from kvtrail_agent.ring_runs import unfold
 
@@ -170,7 +171,7 @@ class RingReader:
     def _is_there(self, seqs: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which seqs are written, whole, in their slots; a row of a run only if its head is."""
         indexes = self._indexes(seqs)
-        found = self._commits[indexes] == _commit_words(seqs)
+        found: npt.NDArray[np.bool_] = self._commits[indexes] == _commit_words(seqs)
         rows = np.flatnonzero(found & (self._kinds[indexes] == layout.ROW_KIND))
         if len(rows):
             heads = seqs[rows] - self._distances[indexes[rows]]
@@ -197,6 +198,10 @@ class RingReader:
 
     def _chunk(self, first: int, last: int, pieces: list[npt.NDArray[np.uint64]], drops: list[DropRange]) -> Chunk:
         seqs = np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint64)
+        sound = readable(self._kinds, self._distances, self._indexes(seqs))
+        if not sound.all():
+            drops = sorted([*drops, *as_drops(seqs[~sound])], key=lambda drop: drop.first_seq)
+            seqs = seqs[sound]
         columns, text_end = columns_of(unfold(self._slots, self._indexes(seqs)), self._texts)
         columns["seq"] = pa.array(seqs)
         arrays = [columns.get(field.name, pa.nulls(len(seqs), field.type)) for field in EVENT_SCHEMA]

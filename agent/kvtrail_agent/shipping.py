@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final, NamedTuple, Protocol
+
+from kvtrail_schema.identity import Epoch, Stream
 
 from kvtrail_agent.errors import RingError, ShipperNotStarted
 from kvtrail_agent.ring_file import RING_SUFFIX, open_ring
@@ -136,22 +138,43 @@ class ThreadShipping:
         return self._done
 
 
-def ship_left_behind(ring_dir: Path, settings: AgentSettings) -> list[ProcessShipping]:
+class LeftBehind(NamedTuple):
+    """A ring whose writer is gone."""
+
+    path: Path
+    stream: Stream
+    changed_ns: int
+    """When its file was made or last touched by a system call, wall time: rings are ordered by it."""
+
+
+def left_behind(ring_dir: Path) -> list[LeftBehind]:
+    """The rings of a directory whose writer is gone, by name. Looks at every ring, once, at the start of a recorder."""
+    return [found for path in sorted(ring_dir.glob(f"*{RING_SUFFIX}")) if (found := _left_behind(path)) is not None]
+
+
+def ship_left_behind(rings: Sequence[LeftBehind], settings: AgentSettings) -> list[ProcessShipping]:
     """Start a shipper for every ring whose writer is gone. Runs once, at the start of a recorder.
 
     A shipper that finds another one at work on its ring ends at once, so starting one too many does no harm.
     """
-    return [ProcessShipping(path, settings) for path in sorted(ring_dir.glob(f"*{RING_SUFFIX}")) if _is_left_behind(path)]
+    return [ProcessShipping(ring.path, settings) for ring in rings]
 
 
-def _is_left_behind(path: Path) -> bool:
-    """Whether a ring has lost its writer. One that is being made, is gone again, or is foreign, is none of our business."""
+def previous_epoch(rings: Sequence[LeftBehind], stream: Stream) -> Epoch | None:
+    """The epoch after which a stream comes: that of the newest ring left behind by the same engine and rank, if any."""
+    same = [ring for ring in rings if (ring.stream.engine, ring.stream.rank) == (stream.engine, stream.rank)]
+    return max(same, key=lambda ring: ring.changed_ns).stream.epoch if same else None
+
+
+def _left_behind(path: Path) -> LeftBehind | None:
+    """A ring that has lost its writer. One that is being made, is gone again, or is foreign, is none of our business."""
     try:
         ring = open_ring(path)
     except RingError as error:
         LOG.warning("kvtrail: %s; it is left alone", error)
-        return False
+        return None
     try:
-        return ring.writer_is_dead()
+        changed_ns = os.fstat(ring.lock).st_mtime_ns
+        return LeftBehind(path, ring.stream, changed_ns) if ring.writer_is_dead() else None
     finally:
         ring.close()
