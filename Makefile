@@ -7,7 +7,7 @@ ARGS ?=
 SOURCES := schema agent engine collector dashboards cli migrations tools bench tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install parts demo test test-long check format generate constraints clean
+.PHONY: help install parts demo test test-long check sanitize format generate constraints clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ check: install ## lint, types, docstrings, sizes, generated files
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python -m pytest -q tests/test_sizes.py tests/test_layout.py
 
+sanitize: install ## fuzz the C writer under sanitizers; ARGS="SEEDS CALLS"
+	$(BIN)/python tools/sanitize.py $(ARGS)
+
 format: install ## format the code
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
@@ -53,7 +56,7 @@ clean: ## remove what was made here
 	$(PYTHON) -m venv .uv
 	.uv/bin/pip install --quiet --disable-pip-version-check uv
 
-$(VENV)/.installed: pyproject.toml setup.py constraints.txt | $(UV)
+$(VENV)/.installed: pyproject.toml setup.py constraints.txt $(wildcard agent/kvtrail_agent/_ring*.[ch]) | $(UV)
 	test -x $(BIN)/python || $(UV) venv --quiet --python $(PYTHON) $(VENV)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
 	touch $@

@@ -348,7 +348,7 @@ static PyObject *emit_blocks(PyObject *object, PyObject *const *given, Py_ssize_
     if (kind == NULL || take_fields(self, kind, given + count, names, slots, values) < 0)
         return NULL;
     memset(&rows, 0, offsetof(Rows, few_blocks));
-    if (take_rows(given[1], slots, &rows) < 0 || fill(self, kind, values, kind->count, &head) < 0)
+    if (take_rows(given[1], slots, &rows) < 0 || (rows.count && fill(self, kind, values, kind->count, &head) < 0))
         result = refuse(self, rows.count ? rows.count : 1);
     else
         result = PyLong_FromUnsignedLongLong(rows.count ? write_rows(self, kind, &rows, head.bytes) : 0);

@@ -13,10 +13,12 @@ from kvtrail_agent.writer_choice import WriterKind, c_writer_is_built, writer_in
 from kvtrail_schema.arrow_schema import UnknownEvent, events_of
 from kvtrail_schema.clock import Clock, ManualClock
 from kvtrail_schema.columns import COLUMNS, Width
+from kvtrail_schema.enums import Stage
 from kvtrail_schema.events import Event
 from kvtrail_schema.identity import Epoch, Rank, Stream
 from kvtrail_schema.jsonl import enum_of
 from kvtrail_schema.kinds import FIELDS_OF, REQUIRED_OF, Kind, kind_of
+from kvtrail_schema.reasons import DropReason
 
 from tests.real import require_real
 
@@ -98,7 +100,7 @@ def events_in(chunk: Chunk) -> list[Event | UnknownEvent]:
 
 def dropped_in(chunk: Chunk) -> list[tuple[str, str, int, int]]:
     """The drops of a chunk as (stage, reason, first, last)."""
-    return [(drop.stage.name, drop.reason.name, drop.first_seq, drop.last_seq) for drop in chunk.drops]
+    return [(Stage(d.stage).name, DropReason(d.reason).name, d.first_seq, d.last_seq) for d in chunk.drops]
 
 
 def settled_seqs(chunk: Chunk) -> list[int]:
