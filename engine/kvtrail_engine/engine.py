@@ -247,7 +247,7 @@ class Engine:
         self._floors = {tier: Floor(given.floor, self._clock) for tier, given in tiers.items()}
         reports = InboxReports(self._inbox)
         host = [self._host_mover() for _ in range(settings.host.workers)]
-        nvme = [self.nvme_mover(pinned=is_cuda) for _ in range(settings.nvme.workers)]
+        nvme = [self._nvme_mover(pinned=is_cuda) for _ in range(settings.nvme.workers)]
         self._workers = [
             Workers("host", self._queues[Tier.HOST], host, reports, self._clock),
             Workers("nvme", self._queues[Tier.NVME], nvme, reports, self._clock),

@@ -140,6 +140,9 @@ class Scanner:
         """Judge one slot's bytes."""
         align, stored = self._geometry.align_bytes, self._geometry.stored_bytes
         head, payload, tail = record[:align], record[align : align + stored], record[align + stored :]
+        if len(record) < self._geometry.record_bytes:
+            self._tear(slot, _claimed(head) if len(head) == align else None)
+            return
         try:
             header, _ = check_whole(head, payload, tail)
         except RecordMissingError:
