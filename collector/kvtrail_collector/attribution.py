@@ -117,9 +117,10 @@ class _Explainer:
             self._answer(excess, why_not),
             components=_deltas(case),
             identified=why_not is None,
+            # A cause that does not lead among all of them is named in the components, and convicted nowhere.
             blame=blame.rows(blame.blamed(waits))[:_BLAME_ROWS],
             exemplars=tuple(facts.label for facts in case.tail[:EXEMPLARS]),
-            verdicts=verdicts,
+            verdicts=verdicts if why_not is None else (),
         )
 
     def _too_many_censored(self) -> str | None:

@@ -30,13 +30,22 @@ class Collector:
         answer: dict[str, object] = httpx.get(f"{self.url}{path}", timeout=60).raise_for_status().json()
         return answer
 
+    def get_text(self, path: str) -> str:
+        """Ask it for a page."""
+        return httpx.get(f"{self.url}{path}", timeout=60).raise_for_status().text
+
+    def get_status(self, path: str) -> int:
+        """The status with which it answers."""
+        return httpx.get(f"{self.url}{path}", timeout=60).status_code
+
 
 @contextmanager
-def collector(store: Path, port: int) -> Iterator[Collector]:
+def collector(store: Path, port: int, *flags: str) -> Iterator[Collector]:
     """A collector on a port, storing into a file; ended in order unless the test ended it."""
     address = store.with_suffix(".address")
     address.unlink(missing_ok=True)
     command = [*KVTRAIL, "collector", "serve", "--store", str(store), "--port", str(port), "--address-file", str(address)]
+    command += flags
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         wait_for(address.exists, 60, "the collector's address")

@@ -188,12 +188,12 @@ class _Engine:
             yield _Request(RequestId(next(self.ids)), int(at * SECOND), tokens, max(tokens // 2, 16), TENANT)
 
     def _long_prompts(self) -> Iterator[_Request]:
-        """A neighbour's very long prompts, one every second and a half or so, while that fault is on."""
+        """A neighbour's very long prompts, one every two seconds or so, while that fault is on."""
         if self.plan.fault is Fault.LONG_PREFILL:
             at = self.plan.start_s
             while at < self.plan.end_s:
                 yield _Request(RequestId(next(self.ids)), int(at * SECOND), 12_000, 12_000, NEIGHBOUR)
-                at += float(self.rng.uniform(1.2, 1.8))
+                at += float(self.rng.uniform(1.9, 2.6))
 
     def _transfers(self, requests: list[_Request]) -> None:
         """Serve the nvme queue in order of arrival, and say of each request when its data is there."""
