@@ -5,6 +5,7 @@ ring is given back once it is acknowledged. When the transport is down or slow t
 the ring is free at once; then the spool goes first until it is empty.
 """
 
+import contextlib
 import random
 import sys
 from collections.abc import Callable
@@ -45,8 +46,9 @@ class Job:
 
 
 def tell_on_stderr(text: str) -> None:
-    """A line for the operator, in the shipper's log."""
-    print(f"kvtrail shipper: {text}", file=sys.stderr, flush=True)  # noqa: T201 - where a shipper speaks
+    """A line for the operator, in the shipper's log; a disk that has no room for it costs the line alone."""
+    with contextlib.suppress(OSError):
+        print(f"kvtrail shipper: {text}", file=sys.stderr, flush=True)  # noqa: T201 - where a shipper speaks
 
 
 class Delivery:

@@ -61,6 +61,7 @@ class Shipper:
         clock: Clock,
         spool: Spool | None = None,
         leftovers: Leftovers | None = None,
+        linger_ns: int = LINGER_NS,
         seed: int = 0,
     ) -> None:
         self._ring = ring
@@ -72,6 +73,7 @@ class Shipper:
         self._settings = settings
         self._clock = clock
         self._packed: deque[Packed] = deque()
+        self._linger_ns = linger_ns
         self._halt = False
         self._pace = Pace(read_ns=clock.monotonic_ns())
 
@@ -183,4 +185,4 @@ class Shipper:
         """Whether the writer has been gone for long, and nobody has taken anything for as long."""
         gone_ns = self._pace.writer_gone_ns
         now = self._clock.monotonic_ns()
-        return gone_ns is not None and now - max(gone_ns, self._delivery.progress_ns) > LINGER_NS
+        return gone_ns is not None and now - max(gone_ns, self._delivery.progress_ns) > self._linger_ns

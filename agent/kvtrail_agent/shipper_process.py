@@ -1,11 +1,8 @@
 """The process of a shipper: `python -m kvtrail_agent.shipper_process CONFIG`. One a ring, which a lock beside it keeps so."""
 
-import contextlib
-import fcntl
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -16,33 +13,10 @@ from kvtrail_agent.recovery import send_orphan
 from kvtrail_agent.ring_file import open_ring
 from kvtrail_agent.settings import AgentSettings, ShipperConfig, decode_config
 from kvtrail_agent.shipper import Ended, Shipper
+from kvtrail_agent.shipper_lock import only_shipper, remove_ring
 from kvtrail_agent.spool import Spool
 from kvtrail_agent.spool_leftovers import Leftovers
 from kvtrail_agent.transports import Transport, open_transport
-
-
-@contextlib.contextmanager
-def only_shipper(ring: Path) -> Iterator[bool]:
-    """Hold the lock that makes this the one shipper of a ring; yields whether it was free."""
-    lock = os.open(lock_path(ring), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
-    finally:
-        os.close(lock)
-
-
-def lock_path(ring: Path) -> Path:
-    """The file whose lock the one shipper of a ring holds."""
-    return ring.with_suffix(".lock")
-
-
-def remove_ring(ring: Path) -> None:
-    """Delete a ring that is settled whole, and the files beside it."""
-    for path in (ring, ring.with_suffix(".json"), lock_path(ring)):
-        path.unlink(missing_ok=True)
 
 
 def ship(config: ShipperConfig) -> bool:
@@ -57,7 +31,7 @@ def ship(config: ShipperConfig) -> bool:
         if not config.ring.exists():
             remove_ring(config.ring)  # settled by another one; what was made for this one goes too
             directory = settings.spool_dir / config.ring.stem
-            return not directory.exists() or send_orphan(directory, _courier(settings)[1])
+            return not directory.exists() or send_orphan(directory, _courier(settings)[1], clock=SystemClock())
         return _ship_ring(config)
 
 

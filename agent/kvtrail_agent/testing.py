@@ -17,7 +17,7 @@ from kvtrail_agent.recorder import Recorder, new_epoch
 from kvtrail_agent.ring_file import open_ring
 from kvtrail_agent.settings import AgentSettings
 from kvtrail_agent.shipper import Ended, Shipper
-from kvtrail_agent.shipper_process import remove_ring
+from kvtrail_agent.shipper_lock import remove_ring
 from kvtrail_agent.shipping import ShipperMode
 from kvtrail_agent.transports import Transport
 

@@ -8,7 +8,8 @@ from kvtrail_agent import ring_layout as layout
 from kvtrail_agent.errors import BatchRejected, TransportError, TransportUnavailable
 from kvtrail_agent.ring_layout import STOPPED_SEQ
 from kvtrail_agent.settings import ShipperConfig
-from kvtrail_agent.shipper_process import only_shipper, ship
+from kvtrail_agent.shipper_lock import only_shipper
+from kvtrail_agent.shipper_process import ship
 from kvtrail_schema.batch import StreamState
 from kvtrail_schema.identity import StepId
 from kvtrail_schema.reasons import ErrorReason
