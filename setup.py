@@ -16,7 +16,7 @@ RING = Extension(
     sources=["agent/kvtrail_agent/_ring.c"],
     depends=HEADERS,
     define_macros=[("Py_LIMITED_API", "0x030B0000")] if LIMITED else [],
-    extra_compile_args=["-std=c11", "-O3", "-Wall", "-Wextra"],
+    extra_compile_args=["-std=c11", "-O2", "-g0", "-fno-plt", "-Wall", "-Wextra"],
     py_limited_api=LIMITED,
     optional=True,  # without a compiler the writer in Python does the same, slower
 )

@@ -60,14 +60,21 @@ def _names(names: list[str]) -> str:
 
 
 def _fields(kind: Kind) -> str:
-    """The parameters of a kind: name, width, place in the record, and whether it stands on the first row of a run only."""
+    """The parameters of a kind: name, width, place in the record, and whether it stands on the first row of a run only.
+
+    Once as a table, and once as a list for the compiler, whose code for arguments by position then has no loop.
+    """
     offsets = layout.field_offsets(kind)
-    lines = []
+    lines, puts = [], []
     for name in ordered(kind):
         once = int(name in layout.FIRST_ROW_ONLY)
         lines.append(f"    {{NAME_{name.upper()}, WIDTH_{COLUMNS[name].width.name}, {offsets[name]}, {once}}},\n")
+        puts.append(f"X({len(puts)}, {COLUMNS[name].width.name}, {offsets[name]})")
     lines.append("    {NAME_T_NS, WIDTH_TIME, 0, 0},\n")
-    return f"static const Field {kind.name}_FIELDS[] = {{\n{''.join(lines)}}};\n"
+    puts.append(f"X({len(puts)}, TIME, 0)")
+    steps = " \\\n".join(f"    {put}" for put in puts)
+    table = f"static const Field {kind.name}_FIELDS[] = {{\n{''.join(lines)}}};\n"
+    return f"{table}#define EACH_OF_{kind.name.lower()}(X) \\\n{steps}\n"
 
 
 def _kinds() -> str:

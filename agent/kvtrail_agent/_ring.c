@@ -57,15 +57,22 @@ static int take_keywords(Writer *self, const Kind *kind, PyObject *const *given,
     return 0;
 }
 
-/* Convert the values that are there; 0, or -1 with an error of Python's set. */
-static inline int fill(Writer *self, const Kind *kind, PyObject *const *values, Py_ssize_t count, Record *record)
+static inline void begin_record(const Kind *kind, Record *record)
 {
     memcpy(record->bytes, kind->empty, RECORD_BYTES);
     record->text = NULL;
     record->text_length = record->text_offset = record->has_time = 0;
-    for (Py_ssize_t number = 0; number < count; number++)
-        if (values[number] != NULL && put_value(self, &kind->fields[number], values[number], record) < 0)
+}
+
+/* Convert the values that are there; 0, or -1 with an error of Python's set. */
+static int fill(Writer *self, const Kind *kind, PyObject *const *values, Record *record)
+{
+    begin_record(kind, record);
+    for (int number = 0; number < kind->count; number++) {
+        const Field *field = &kind->fields[number];
+        if (values[number] != NULL && put_value(self, field->width, field->offset, values[number], record) < 0)
             return -1;
+    }
     return record->has_time ? 0 : stamp(self, record);
 }
 
@@ -117,36 +124,48 @@ static inline uint64_t write_plain(Writer *self, const Record *record)
     return seq;
 }
 
-static inline PyObject *
-emit(Writer *self, const Kind *kind, PyObject *const *given, Py_ssize_t count, PyObject *names)
+/* A call with arguments by name, or with too few or too many. */
+static PyObject *emit_named(Writer *self, const Kind *kind, PyObject *const *given, Py_ssize_t count, PyObject *names)
 {
-    PyObject *sorted[MOST_PARAMETERS] = {NULL};
-    PyObject *const *values = given;
+    PyObject *values[MOST_PARAMETERS] = {NULL};
     Record record;
-    if (!is_open(self))
-        return PyLong_FromLong(0);
     if (count > kind->count)
         return wrong_call(kind, "got too many arguments");
-    if (names != NULL) {
-        memcpy(sorted, given, (size_t)count * sizeof(*given));
-        if (take_keywords(self, kind, given + count, names, sorted) < 0)
-            return NULL;
-        values = sorted;
-        count = kind->count;
-    }
+    memcpy(values, given, (size_t)count * sizeof(*given));
+    if (names != NULL && take_keywords(self, kind, given + count, names, values) < 0)
+        return NULL;
     for (int number = 0; number < kind->required; number++)
-        if (number >= count || values[number] == NULL)
+        if (values[number] == NULL)
             return wrong_call(kind, "misses a required argument");
-    if (fill(self, kind, values, count, &record) < 0)
+    if (fill(self, kind, values, &record) < 0)
         return refuse(self, 1);
     uint64_t seq = record.text_offset ? write_with_text(self, &record) : write_plain(self, &record);
     return PyLong_FromUnsignedLongLong(seq);
 }
 
-#define KIND_METHOD(name, fields, number, required, count)                                                        \
-    static PyObject *emit_##name(PyObject *self, PyObject *const *given, Py_ssize_t given_count, PyObject *names) \
-    {                                                                                                             \
-        return emit((Writer *)self, &KINDS[number], given, given_count, names);                                   \
+#define PUT_GIVEN(index, width, offset)                                                   \
+    if (count == (index))                                                                 \
+        goto filled;                                                                      \
+    if (!LIKELY(put_value(self, WIDTH_##width, offset, given[index], &record) == 0))      \
+        return refuse(self, 1);
+
+/* The emit method of a kind. Arguments by position are converted by straight code, without a table. */
+#define KIND_METHOD(name, fields, number, required, most)                                                             \
+    static PyObject *emit_##name(PyObject *object, PyObject *const *given, Py_ssize_t count, PyObject *names)         \
+    {                                                                                                                 \
+        Writer *self = (Writer *)object;                                                                              \
+        Record record;                                                                                                \
+        if (!is_open(self))                                                                                           \
+            return PyLong_FromLong(0);                                                                                \
+        if (!LIKELY(names == NULL && count >= (required) && count <= (most)))                                         \
+            return emit_named(self, &KINDS[number], given, count, names);                                             \
+        begin_record(&KINDS[number], &record);                                                                        \
+        EACH_OF_##name(PUT_GIVEN)                                                                                     \
+    filled:                                                                                                           \
+        if (!record.has_time && stamp(self, &record) < 0)                                                             \
+            return refuse(self, 1);                                                                                   \
+        uint64_t seq = record.text_offset ? write_with_text(self, &record) : write_plain(self, &record);              \
+        return PyLong_FromUnsignedLongLong(seq);                                                                      \
     }
 FOR_EACH_KIND(KIND_METHOD)
 
@@ -348,7 +367,7 @@ static PyObject *emit_blocks(PyObject *object, PyObject *const *given, Py_ssize_
     if (kind == NULL || take_fields(self, kind, given + count, names, slots, values) < 0)
         return NULL;
     memset(&rows, 0, offsetof(Rows, few_blocks));
-    if (take_rows(given[1], slots, &rows) < 0 || (rows.count && fill(self, kind, values, kind->count, &head) < 0))
+    if (take_rows(given[1], slots, &rows) < 0 || (rows.count && fill(self, kind, values, &head) < 0))
         result = refuse(self, rows.count ? rows.count : 1);
     else
         result = PyLong_FromUnsignedLongLong(rows.count ? write_rows(self, kind, &rows, head.bytes) : 0);

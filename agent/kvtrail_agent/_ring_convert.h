@@ -17,15 +17,17 @@ typedef struct {
     unsigned char has_time;
 } Record;
 
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+
 static int refuse_range(void)
 {
     PyErr_SetString(PyExc_OverflowError, "number does not fit its field");
     return -1;
 }
 
-static int to_u64_by_index(PyObject *value, uint64_t *number)
+/* Numbers from 2^63 on, and what is a number by `__index__` alone. */
+static int to_wide_u64(PyObject *value, uint64_t *number)
 {
-    PyErr_Clear();
     PyObject *whole = PyNumber_Index(value);
     if (whole == NULL)
         return -1;
@@ -34,12 +36,17 @@ static int to_u64_by_index(PyObject *value, uint64_t *number)
     return *number == UINT64_MAX && PyErr_Occurred() ? -1 : 0;
 }
 
+/* The signed conversion first: it is the one that the limited API has a fast way for. */
 static inline int to_u64(PyObject *value, uint64_t *number)
 {
-    *number = PyLong_AsUnsignedLongLong(value);
-    if (*number == UINT64_MAX && PyErr_Occurred())
-        return PyErr_ExceptionMatches(PyExc_TypeError) ? to_u64_by_index(value, number) : -1;
-    return 0;
+    int overflow;
+    long long found = PyLong_AsLongLongAndOverflow(value, &overflow);
+    *number = (uint64_t)found;
+    if (LIKELY(found >= 0))
+        return 0;
+    if (overflow > 0)
+        return to_wide_u64(value, number);
+    return PyErr_Occurred() ? -1 : refuse_range();
 }
 
 static inline int to_i64(PyObject *value, int64_t *number)
@@ -51,6 +58,8 @@ static inline int to_i64(PyObject *value, int64_t *number)
 static inline int to_range(PyObject *value, long low, long high, long *number)
 {
     *number = PyLong_AsLong(value);
+    if (LIKELY(*number >= low && *number <= high && *number != -1))
+        return 0;
     if (*number == -1 && PyErr_Occurred())
         return -1;
     return *number < low || *number > high ? refuse_range() : 0;
@@ -101,10 +110,10 @@ static int put_trace(Writer *self, PyObject *value, unsigned char *at)
 }
 
 /* Remember a text; it is copied when its seq is drawn. Anything false is none. */
-static int put_text_later(PyObject *value, const Field *field, Record *record)
+static int put_text_later(PyObject *value, int offset, Record *record)
 {
     Py_ssize_t length = 0;
-    record->text_offset = field->offset;
+    record->text_offset = (unsigned char)offset;
     if (!PyUnicode_Check(value)) {
         int is_true = PyObject_IsTrue(value);
         if (is_true > 0)
@@ -128,58 +137,68 @@ static int put_time(Writer *self, PyObject *value, Record *record)
     return 0;
 }
 
-static inline int put_value(Writer *self, const Field *field, PyObject *value, Record *record)
+#define PUT(Type, NUMBER)                  \
+    do {                                   \
+        Type plain = (Type)(NUMBER);       \
+        memcpy(at, &plain, sizeof(plain)); \
+        return 0;                          \
+    } while (0)
+
+static inline int put_U64(PyObject *value, unsigned char *at)
 {
-    unsigned char *at = record->bytes + field->offset;
-    uint64_t wide;
-    int64_t wide_signed;
-    double real;
-    long narrow;
-    switch (field->width) {
-    case WIDTH_U64:
-        if (to_u64(value, &wide) < 0)
-            return -1;
-        memcpy(at, &wide, 8);
-        return 0;
-    case WIDTH_U32: {
-        if (to_range(value, 0, UINT32_MAX, &narrow) < 0)
-            return -1;
-        uint32_t number = (uint32_t)narrow;
-        memcpy(at, &number, 4);
-        return 0;
+    uint64_t number;
+    if (to_u64(value, &number) < 0)
+        return -1;
+    PUT(uint64_t, number);
+}
+
+static inline int put_I64(PyObject *value, unsigned char *at)
+{
+    int64_t number;
+    if (to_i64(value, &number) < 0)
+        return -1;
+    PUT(int64_t, number);
+}
+
+#define PUT_NARROW(WIDTH, Type, LOW, HIGH)                            \
+    static inline int put_##WIDTH(PyObject *value, unsigned char *at) \
+    {                                                                 \
+        long number;                                                  \
+        if (to_range(value, LOW, HIGH, &number) < 0)                  \
+            return -1;                                                \
+        PUT(Type, number);                                            \
     }
-    case WIDTH_U8:
-    case WIDTH_BOOL:
-        if (to_range(value, 0, UINT8_MAX, &narrow) < 0)
-            return -1;
-        *at = (unsigned char)narrow;
-        return 0;
-    case WIDTH_U16:
-    case WIDTH_I16: {
-        int is_signed = field->width == WIDTH_I16;
-        if (to_range(value, is_signed ? INT16_MIN : 0, is_signed ? INT16_MAX : UINT16_MAX, &narrow) < 0)
-            return -1;
-        uint16_t number = (uint16_t)narrow;
-        memcpy(at, &number, 2);
-        return 0;
-    }
-    case WIDTH_I64:
-        if (to_i64(value, &wide_signed) < 0)
-            return -1;
-        memcpy(at, &wide_signed, 8);
-        return 0;
-    case WIDTH_F64:
-        real = PyFloat_AsDouble(value);
-        if (real == -1.0 && PyErr_Occurred())
-            return -1;
-        memcpy(at, &real, 8);
-        return 0;
-    case WIDTH_TIME:
-        return put_time(self, value, record);
-    case WIDTH_TRACE:
-        return put_trace(self, value, at);
-    default:
-        return put_text_later(value, field, record);
+PUT_NARROW(U32, uint32_t, 0, UINT32_MAX)
+PUT_NARROW(U16, uint16_t, 0, UINT16_MAX)
+PUT_NARROW(I16, int16_t, INT16_MIN, INT16_MAX)
+PUT_NARROW(U8, uint8_t, 0, UINT8_MAX)
+PUT_NARROW(BOOL, uint8_t, 0, UINT8_MAX)
+
+static inline int put_F64(PyObject *value, unsigned char *at)
+{
+    double number = PyFloat_AsDouble(value);
+    if (number == -1.0 && PyErr_Occurred())
+        return -1;
+    PUT(double, number);
+}
+
+/* One field, its width known when this is compiled or, for arguments by name, only when it runs. */
+static inline __attribute__((always_inline)) int
+put_value(Writer *self, int width, int offset, PyObject *value, Record *record)
+{
+    unsigned char *at = record->bytes + offset;
+    switch (width) {
+    case WIDTH_U64: return put_U64(value, at);
+    case WIDTH_U32: return put_U32(value, at);
+    case WIDTH_U16: return put_U16(value, at);
+    case WIDTH_I16: return put_I16(value, at);
+    case WIDTH_U8: return put_U8(value, at);
+    case WIDTH_BOOL: return put_BOOL(value, at);
+    case WIDTH_I64: return put_I64(value, at);
+    case WIDTH_F64: return put_F64(value, at);
+    case WIDTH_TIME: return put_time(self, value, record);
+    case WIDTH_TRACE: return put_trace(self, value, at);
+    default: return put_text_later(value, offset, record);
     }
 }
 

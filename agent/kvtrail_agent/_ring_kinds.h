@@ -212,53 +212,100 @@ static const Field REQUEST_ARRIVED_FIELDS[] = {
     {NAME_DEADLINE_NS, WIDTH_I64, 40, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_request_arrived(X) \
+    X(0, U64, 24) \
+    X(1, U32, 60) \
+    X(2, U64, 32) \
+    X(3, TEXT, 48) \
+    X(4, TRACE, 8) \
+    X(5, U8, 64) \
+    X(6, I64, 40) \
+    X(7, TIME, 0)
 static const Field REQUEST_WAITING_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_REASON, WIDTH_U8, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_request_waiting(X) \
+    X(0, U64, 8) \
+    X(1, U8, 16) \
+    X(2, TIME, 0)
 static const Field REQUEST_ADMITTED_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_STEP, WIDTH_U64, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_request_admitted(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, TIME, 0)
 static const Field REQUEST_PREEMPTED_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_REASON, WIDTH_U8, 24, 0},
     {NAME_STEP, WIDTH_U64, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_request_preempted(X) \
+    X(0, U64, 8) \
+    X(1, U8, 24) \
+    X(2, U64, 16) \
+    X(3, TIME, 0)
 static const Field REQUEST_RESUMED_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_REASON, WIDTH_U8, 24, 0},
     {NAME_STEP, WIDTH_U64, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_request_resumed(X) \
+    X(0, U64, 8) \
+    X(1, U8, 24) \
+    X(2, U64, 16) \
+    X(3, TIME, 0)
 static const Field REQUEST_FIRST_TOKEN_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_STEP, WIDTH_U64, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_request_first_token(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, TIME, 0)
 static const Field REQUEST_FINISHED_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_TOKENS, WIDTH_U32, 16, 0},
     {NAME_REASON, WIDTH_U8, 20, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_request_finished(X) \
+    X(0, U64, 8) \
+    X(1, U32, 16) \
+    X(2, U8, 20) \
+    X(3, TIME, 0)
 static const Field REQUEST_CANCELLED_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_REASON, WIDTH_U8, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_request_cancelled(X) \
+    X(0, U64, 8) \
+    X(1, U8, 16) \
+    X(2, TIME, 0)
 static const Field REQUEST_REJECTED_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_REASON, WIDTH_U8, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_request_rejected(X) \
+    X(0, U64, 8) \
+    X(1, U8, 16) \
+    X(2, TIME, 0)
 static const Field STEP_STARTED_FIELDS[] = {
     {NAME_STEP, WIDTH_U64, 8, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_step_started(X) \
+    X(0, U64, 8) \
+    X(1, TIME, 0)
 static const Field STEP_FINISHED_FIELDS[] = {
     {NAME_STEP, WIDTH_U64, 8, 0},
     {NAME_TOKENS, WIDTH_U32, 40, 0},
@@ -267,6 +314,13 @@ static const Field STEP_FINISHED_FIELDS[] = {
     {NAME_DEVICE_NS, WIDTH_U64, 32, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_step_finished(X) \
+    X(0, U64, 8) \
+    X(1, U32, 40) \
+    X(2, U64, 16) \
+    X(3, U64, 24) \
+    X(4, U64, 32) \
+    X(5, TIME, 0)
 static const Field PREFILL_CHUNK_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_STEP, WIDTH_U64, 16, 0},
@@ -275,22 +329,42 @@ static const Field PREFILL_CHUNK_FIELDS[] = {
     {NAME_TOKEN_START, WIDTH_U32, 28, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_prefill_chunk(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U32, 24) \
+    X(3, U8, 32) \
+    X(4, U32, 28) \
+    X(5, TIME, 0)
 static const Field DECODE_JOINED_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_STEP, WIDTH_U64, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_decode_joined(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, TIME, 0)
 static const Field DECODE_LEFT_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_STEP, WIDTH_U64, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_decode_left(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, TIME, 0)
 static const Field TOKENS_EMITTED_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_STEP, WIDTH_U64, 16, 0},
     {NAME_TOKENS, WIDTH_U32, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_tokens_emitted(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U32, 24) \
+    X(3, TIME, 0)
 static const Field COPY_WAITED_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_WAIT_NS, WIDTH_U64, 16, 0},
@@ -299,6 +373,13 @@ static const Field COPY_WAITED_FIELDS[] = {
     {NAME_TIER, WIDTH_U8, 40, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_copy_waited(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U64, 24) \
+    X(3, U64, 32) \
+    X(4, U8, 40) \
+    X(5, TIME, 0)
 static const Field LOOKUP_FINISHED_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_DURATION_NS, WIDTH_U64, 16, 0},
@@ -310,6 +391,16 @@ static const Field LOOKUP_FINISHED_FIELDS[] = {
     {NAME_TOKENS_REMOTE, WIDTH_U64, 48, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_lookup_finished(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U32, 56) \
+    X(3, U8, 60) \
+    X(4, U64, 24) \
+    X(5, U64, 32) \
+    X(6, U64, 40) \
+    X(7, U64, 48) \
+    X(8, TIME, 0)
 static const Field PREFIX_HIT_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_BLOCK, WIDTH_U64, 16, 0},
@@ -318,6 +409,13 @@ static const Field PREFIX_HIT_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_prefix_hit(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U8, 36) \
+    X(3, U32, 32) \
+    X(4, U64, 24) \
+    X(5, TIME, 0)
 static const Field PREFIX_MISS_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_BLOCK, WIDTH_U64, 16, 0},
@@ -327,6 +425,14 @@ static const Field PREFIX_MISS_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 32, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_prefix_miss(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U8, 44) \
+    X(3, U32, 40) \
+    X(4, U64, 24) \
+    X(5, U64, 32) \
+    X(6, TIME, 0)
 static const Field BLOCK_CREATED_FIELDS[] = {
     {NAME_BLOCK, WIDTH_U64, 8, 0},
     {NAME_TIER, WIDTH_U8, 60, 0},
@@ -341,6 +447,19 @@ static const Field BLOCK_CREATED_FIELDS[] = {
     {NAME_PRIORITY, WIDTH_U8, 62, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_block_created(X) \
+    X(0, U64, 8) \
+    X(1, U8, 60) \
+    X(2, U32, 48) \
+    X(3, U64, 16) \
+    X(4, U64, 24) \
+    X(5, U64, 32) \
+    X(6, U32, 52) \
+    X(7, U32, 56) \
+    X(8, U64, 40) \
+    X(9, U8, 61) \
+    X(10, U8, 62) \
+    X(11, TIME, 0)
 static const Field ATTENTION_READ_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_BLOCK, WIDTH_U64, 16, 0},
@@ -349,6 +468,13 @@ static const Field ATTENTION_READ_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_attention_read(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U8, 36) \
+    X(3, U32, 32) \
+    X(4, U64, 24) \
+    X(5, TIME, 0)
 static const Field BLOCK_PINNED_FIELDS[] = {
     {NAME_BLOCK, WIDTH_U64, 8, 0},
     {NAME_TIER, WIDTH_U8, 40, 0},
@@ -358,6 +484,14 @@ static const Field BLOCK_PINNED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_block_pinned(X) \
+    X(0, U64, 8) \
+    X(1, U8, 40) \
+    X(2, U32, 32) \
+    X(3, U32, 36) \
+    X(4, U64, 16) \
+    X(5, U64, 24) \
+    X(6, TIME, 0)
 static const Field BLOCK_UNPINNED_FIELDS[] = {
     {NAME_BLOCK, WIDTH_U64, 8, 0},
     {NAME_TIER, WIDTH_U8, 40, 0},
@@ -367,6 +501,14 @@ static const Field BLOCK_UNPINNED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_block_unpinned(X) \
+    X(0, U64, 8) \
+    X(1, U8, 40) \
+    X(2, U32, 32) \
+    X(3, U32, 36) \
+    X(4, U64, 16) \
+    X(5, U64, 24) \
+    X(6, TIME, 0)
 static const Field EVICTED_FIELDS[] = {
     {NAME_BLOCK, WIDTH_U64, 8, 0},
     {NAME_TIER, WIDTH_U8, 68, 0},
@@ -381,6 +523,19 @@ static const Field EVICTED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 56, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_evicted(X) \
+    X(0, U64, 8) \
+    X(1, U8, 68) \
+    X(2, U32, 64) \
+    X(3, U8, 69) \
+    X(4, U64, 16) \
+    X(5, U64, 24) \
+    X(6, U64, 32) \
+    X(7, U8, 70) \
+    X(8, U64, 40) \
+    X(9, U64, 48) \
+    X(10, U64, 56) \
+    X(11, TIME, 0)
 static const Field TIER_CLEARED_FIELDS[] = {
     {NAME_TIER, WIDTH_U8, 24, 0},
     {NAME_REASON, WIDTH_U8, 25, 0},
@@ -388,12 +543,23 @@ static const Field TIER_CLEARED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_tier_cleared(X) \
+    X(0, U8, 24) \
+    X(1, U8, 25) \
+    X(2, U64, 8) \
+    X(3, U64, 16) \
+    X(4, TIME, 0)
 static const Field INVALIDATION_REQUESTED_FIELDS[] = {
     {NAME_ID, WIDTH_U64, 8, 0},
     {NAME_REASON, WIDTH_U8, 28, 0},
     {NAME_TEXT, WIDTH_TEXT, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_invalidation_requested(X) \
+    X(0, U64, 8) \
+    X(1, U8, 28) \
+    X(2, TEXT, 16) \
+    X(3, TIME, 0)
 static const Field INVALIDATED_FIELDS[] = {
     {NAME_BLOCK, WIDTH_U64, 8, 0},
     {NAME_TIER, WIDTH_U8, 36, 0},
@@ -403,6 +569,14 @@ static const Field INVALIDATED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_invalidated(X) \
+    X(0, U64, 8) \
+    X(1, U8, 36) \
+    X(2, U32, 32) \
+    X(3, U8, 37) \
+    X(4, U64, 16) \
+    X(5, U64, 24) \
+    X(6, TIME, 0)
 static const Field SWAP_OUT_QUEUED_FIELDS[] = {
     {NAME_OP, WIDTH_U64, 8, 0},
     {NAME_SRC, WIDTH_U8, 74, 0},
@@ -418,6 +592,20 @@ static const Field SWAP_OUT_QUEUED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 56, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_swap_out_queued(X) \
+    X(0, U64, 8) \
+    X(1, U8, 74) \
+    X(2, U8, 75) \
+    X(3, U64, 16) \
+    X(4, U32, 64) \
+    X(5, U64, 24) \
+    X(6, U64, 32) \
+    X(7, U64, 40) \
+    X(8, U32, 68) \
+    X(9, U64, 48) \
+    X(10, U16, 72) \
+    X(11, U64, 56) \
+    X(12, TIME, 0)
 static const Field SWAP_OUT_STARTED_FIELDS[] = {
     {NAME_OP, WIDTH_U64, 8, 0},
     {NAME_SRC, WIDTH_U8, 74, 0},
@@ -433,6 +621,20 @@ static const Field SWAP_OUT_STARTED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 56, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_swap_out_started(X) \
+    X(0, U64, 8) \
+    X(1, U8, 74) \
+    X(2, U8, 75) \
+    X(3, U64, 16) \
+    X(4, U32, 64) \
+    X(5, U64, 24) \
+    X(6, U64, 32) \
+    X(7, U64, 40) \
+    X(8, U32, 68) \
+    X(9, U64, 48) \
+    X(10, U16, 72) \
+    X(11, U64, 56) \
+    X(12, TIME, 0)
 static const Field SWAP_OUT_WRITTEN_FIELDS[] = {
     {NAME_OP, WIDTH_U64, 56, 0},
     {NAME_SRC, WIDTH_U8, 108, 0},
@@ -455,6 +657,27 @@ static const Field SWAP_OUT_WRITTEN_FIELDS[] = {
     {NAME_SYNC_NS, WIDTH_U64, 48, 1},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_swap_out_written(X) \
+    X(0, U64, 56) \
+    X(1, U8, 108) \
+    X(2, U8, 109) \
+    X(3, U64, 64) \
+    X(4, U32, 96) \
+    X(5, U64, 72) \
+    X(6, U32, 100) \
+    X(7, U64, 80) \
+    X(8, U8, 110) \
+    X(9, BOOL, 111) \
+    X(10, I16, 104) \
+    X(11, I16, 106) \
+    X(12, U64, 88) \
+    X(13, U64, 8) \
+    X(14, U64, 16) \
+    X(15, U64, 24) \
+    X(16, U64, 32) \
+    X(17, U64, 40) \
+    X(18, U64, 48) \
+    X(19, TIME, 0)
 static const Field SWAP_OUT_FAILED_FIELDS[] = {
     {NAME_OP, WIDTH_U64, 56, 0},
     {NAME_SRC, WIDTH_U8, 96, 0},
@@ -472,6 +695,22 @@ static const Field SWAP_OUT_FAILED_FIELDS[] = {
     {NAME_SYNC_NS, WIDTH_U64, 48, 1},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_swap_out_failed(X) \
+    X(0, U64, 56) \
+    X(1, U8, 96) \
+    X(2, U8, 97) \
+    X(3, U8, 98) \
+    X(4, U64, 64) \
+    X(5, U64, 72) \
+    X(6, U64, 80) \
+    X(7, U64, 88) \
+    X(8, U64, 8) \
+    X(9, U64, 16) \
+    X(10, U64, 24) \
+    X(11, U64, 32) \
+    X(12, U64, 40) \
+    X(13, U64, 48) \
+    X(14, TIME, 0)
 static const Field SWAP_OUT_SKIPPED_FIELDS[] = {
     {NAME_OP, WIDTH_U64, 8, 0},
     {NAME_SRC, WIDTH_U8, 48, 0},
@@ -483,6 +722,16 @@ static const Field SWAP_OUT_SKIPPED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 40, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_swap_out_skipped(X) \
+    X(0, U64, 8) \
+    X(1, U8, 48) \
+    X(2, U8, 49) \
+    X(3, U8, 50) \
+    X(4, U64, 16) \
+    X(5, U64, 24) \
+    X(6, U64, 32) \
+    X(7, U64, 40) \
+    X(8, TIME, 0)
 static const Field SWAP_IN_QUEUED_FIELDS[] = {
     {NAME_OP, WIDTH_U64, 8, 0},
     {NAME_SRC, WIDTH_U8, 98, 0},
@@ -501,6 +750,23 @@ static const Field SWAP_IN_QUEUED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 80, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_swap_in_queued(X) \
+    X(0, U64, 8) \
+    X(1, U8, 98) \
+    X(2, U8, 99) \
+    X(3, U64, 16) \
+    X(4, U32, 88) \
+    X(5, U64, 24) \
+    X(6, U64, 32) \
+    X(7, U64, 40) \
+    X(8, U32, 92) \
+    X(9, U64, 48) \
+    X(10, U16, 96) \
+    X(11, U64, 56) \
+    X(12, U64, 64) \
+    X(13, U64, 72) \
+    X(14, U64, 80) \
+    X(15, TIME, 0)
 static const Field SWAP_IN_STARTED_FIELDS[] = {
     {NAME_OP, WIDTH_U64, 8, 0},
     {NAME_SRC, WIDTH_U8, 98, 0},
@@ -519,6 +785,23 @@ static const Field SWAP_IN_STARTED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 80, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_swap_in_started(X) \
+    X(0, U64, 8) \
+    X(1, U8, 98) \
+    X(2, U8, 99) \
+    X(3, U64, 16) \
+    X(4, U32, 88) \
+    X(5, U64, 24) \
+    X(6, U64, 32) \
+    X(7, U64, 40) \
+    X(8, U32, 92) \
+    X(9, U64, 48) \
+    X(10, U16, 96) \
+    X(11, U64, 56) \
+    X(12, U64, 64) \
+    X(13, U64, 72) \
+    X(14, U64, 80) \
+    X(15, TIME, 0)
 static const Field SWAP_IN_LOADED_FIELDS[] = {
     {NAME_OP, WIDTH_U64, 56, 0},
     {NAME_SRC, WIDTH_U8, 116, 0},
@@ -542,6 +825,28 @@ static const Field SWAP_IN_LOADED_FIELDS[] = {
     {NAME_SYNC_NS, WIDTH_U64, 48, 1},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_swap_in_loaded(X) \
+    X(0, U64, 56) \
+    X(1, U8, 116) \
+    X(2, U8, 117) \
+    X(3, U64, 64) \
+    X(4, U32, 104) \
+    X(5, U64, 72) \
+    X(6, U32, 108) \
+    X(7, U64, 80) \
+    X(8, U64, 88) \
+    X(9, U8, 118) \
+    X(10, BOOL, 119) \
+    X(11, I16, 112) \
+    X(12, I16, 114) \
+    X(13, U64, 96) \
+    X(14, U64, 8) \
+    X(15, U64, 16) \
+    X(16, U64, 24) \
+    X(17, U64, 32) \
+    X(18, U64, 40) \
+    X(19, U64, 48) \
+    X(20, TIME, 0)
 static const Field SWAP_IN_FAILED_FIELDS[] = {
     {NAME_OP, WIDTH_U64, 56, 0},
     {NAME_SRC, WIDTH_U8, 104, 0},
@@ -560,6 +865,23 @@ static const Field SWAP_IN_FAILED_FIELDS[] = {
     {NAME_SYNC_NS, WIDTH_U64, 48, 1},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_swap_in_failed(X) \
+    X(0, U64, 56) \
+    X(1, U8, 104) \
+    X(2, U8, 105) \
+    X(3, U8, 106) \
+    X(4, U64, 64) \
+    X(5, U64, 72) \
+    X(6, U64, 80) \
+    X(7, U64, 88) \
+    X(8, U64, 96) \
+    X(9, U64, 8) \
+    X(10, U64, 16) \
+    X(11, U64, 24) \
+    X(12, U64, 32) \
+    X(13, U64, 40) \
+    X(14, U64, 48) \
+    X(15, TIME, 0)
 static const Field PREFETCH_ISSUED_FIELDS[] = {
     {NAME_PREFETCH, WIDTH_U64, 8, 0},
     {NAME_BLOCK, WIDTH_U64, 16, 0},
@@ -573,18 +895,40 @@ static const Field PREFETCH_ISSUED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 56, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_prefetch_issued(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U8, 68) \
+    X(3, U8, 69) \
+    X(4, U64, 24) \
+    X(5, I64, 32) \
+    X(6, U64, 40) \
+    X(7, U32, 64) \
+    X(8, U64, 48) \
+    X(9, U64, 56) \
+    X(10, TIME, 0)
 static const Field PREFETCH_COMPLETED_FIELDS[] = {
     {NAME_PREFETCH, WIDTH_U64, 8, 0},
     {NAME_BLOCK, WIDTH_U64, 16, 0},
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_prefetch_completed(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U64, 24) \
+    X(3, TIME, 0)
 static const Field PREFETCH_READY_FIELDS[] = {
     {NAME_PREFETCH, WIDTH_U64, 8, 0},
     {NAME_BLOCK, WIDTH_U64, 16, 0},
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_prefetch_ready(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U64, 24) \
+    X(3, TIME, 0)
 static const Field PREFETCH_USED_FIELDS[] = {
     {NAME_PREFETCH, WIDTH_U64, 8, 0},
     {NAME_BLOCK, WIDTH_U64, 16, 0},
@@ -592,6 +936,12 @@ static const Field PREFETCH_USED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 32, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_prefetch_used(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U64, 24) \
+    X(3, U64, 32) \
+    X(4, TIME, 0)
 static const Field PREFETCH_WASTED_FIELDS[] = {
     {NAME_PREFETCH, WIDTH_U64, 8, 0},
     {NAME_BLOCK, WIDTH_U64, 16, 0},
@@ -599,12 +949,23 @@ static const Field PREFETCH_WASTED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_prefetch_wasted(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U8, 32) \
+    X(3, U64, 24) \
+    X(4, TIME, 0)
 static const Field PREFETCH_DEADLINE_MISSED_FIELDS[] = {
     {NAME_PREFETCH, WIDTH_U64, 8, 0},
     {NAME_BLOCK, WIDTH_U64, 16, 0},
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_prefetch_deadline_missed(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U64, 24) \
+    X(3, TIME, 0)
 static const Field PREFETCH_SKIPPED_FIELDS[] = {
     {NAME_PREFETCH, WIDTH_U64, 8, 0},
     {NAME_BLOCK, WIDTH_U64, 16, 0},
@@ -612,6 +973,12 @@ static const Field PREFETCH_SKIPPED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_prefetch_skipped(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U8, 32) \
+    X(3, U64, 24) \
+    X(4, TIME, 0)
 static const Field PREFETCH_CANCELLED_FIELDS[] = {
     {NAME_PREFETCH, WIDTH_U64, 8, 0},
     {NAME_BLOCK, WIDTH_U64, 16, 0},
@@ -619,6 +986,12 @@ static const Field PREFETCH_CANCELLED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_prefetch_cancelled(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U8, 32) \
+    X(3, U64, 24) \
+    X(4, TIME, 0)
 static const Field RECOMPUTE_CHOSEN_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_TOKENS, WIDTH_U32, 48, 0},
@@ -629,6 +1002,15 @@ static const Field RECOMPUTE_CHOSEN_FIELDS[] = {
     {NAME_ID, WIDTH_U64, 40, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_recompute_chosen(X) \
+    X(0, U64, 8) \
+    X(1, U32, 48) \
+    X(2, U64, 16) \
+    X(3, U64, 24) \
+    X(4, U64, 32) \
+    X(5, U8, 52) \
+    X(6, U64, 40) \
+    X(7, TIME, 0)
 static const Field RESTORE_CHOSEN_FIELDS[] = {
     {NAME_REQ, WIDTH_U64, 8, 0},
     {NAME_TOKENS, WIDTH_U32, 48, 0},
@@ -639,6 +1021,15 @@ static const Field RESTORE_CHOSEN_FIELDS[] = {
     {NAME_ID, WIDTH_U64, 40, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_restore_chosen(X) \
+    X(0, U64, 8) \
+    X(1, U32, 48) \
+    X(2, U64, 16) \
+    X(3, U64, 24) \
+    X(4, U64, 32) \
+    X(5, U8, 52) \
+    X(6, U64, 40) \
+    X(7, TIME, 0)
 static const Field CAPACITY_SAMPLED_FIELDS[] = {
     {NAME_TIER, WIDTH_U8, 100, 0},
     {NAME_CAPACITY_BYTES, WIDTH_U64, 8, 0},
@@ -655,6 +1046,21 @@ static const Field CAPACITY_SAMPLED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 88, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_capacity_sampled(X) \
+    X(0, U8, 100) \
+    X(1, U64, 8) \
+    X(2, U64, 16) \
+    X(3, U64, 24) \
+    X(4, U64, 32) \
+    X(5, U64, 40) \
+    X(6, U32, 96) \
+    X(7, U64, 48) \
+    X(8, U64, 56) \
+    X(9, U64, 64) \
+    X(10, U64, 72) \
+    X(11, U64, 80) \
+    X(12, U64, 88) \
+    X(13, TIME, 0)
 static const Field GPU_SAMPLED_FIELDS[] = {
     {NAME_DEVICE, WIDTH_U16, 56, 0},
     {NAME_UTILISATION_PCT, WIDTH_F64, 8, 0},
@@ -666,6 +1072,16 @@ static const Field GPU_SAMPLED_FIELDS[] = {
     {NAME_REASON, WIDTH_U8, 58, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_gpu_sampled(X) \
+    X(0, U16, 56) \
+    X(1, F64, 8) \
+    X(2, F64, 16) \
+    X(3, U64, 24) \
+    X(4, F64, 32) \
+    X(5, F64, 40) \
+    X(6, U64, 48) \
+    X(7, U8, 58) \
+    X(8, TIME, 0)
 static const Field BACKPRESSURE_ON_FIELDS[] = {
     {NAME_TIER, WIDTH_U8, 20, 0},
     {NAME_REASON, WIDTH_U8, 21, 0},
@@ -673,6 +1089,12 @@ static const Field BACKPRESSURE_ON_FIELDS[] = {
     {NAME_ID, WIDTH_U64, 8, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_backpressure_on(X) \
+    X(0, U8, 20) \
+    X(1, U8, 21) \
+    X(2, U32, 16) \
+    X(3, U64, 8) \
+    X(4, TIME, 0)
 static const Field BACKPRESSURE_OFF_FIELDS[] = {
     {NAME_TIER, WIDTH_U8, 20, 0},
     {NAME_REASON, WIDTH_U8, 21, 0},
@@ -680,12 +1102,23 @@ static const Field BACKPRESSURE_OFF_FIELDS[] = {
     {NAME_ID, WIDTH_U64, 8, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_backpressure_off(X) \
+    X(0, U8, 20) \
+    X(1, U8, 21) \
+    X(2, U32, 16) \
+    X(3, U64, 8) \
+    X(4, TIME, 0)
 static const Field ADMISSION_LIMITED_FIELDS[] = {
     {NAME_TOKENS, WIDTH_U32, 16, 0},
     {NAME_REASON, WIDTH_U8, 20, 0},
     {NAME_CAUSE, WIDTH_U64, 8, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_admission_limited(X) \
+    X(0, U32, 16) \
+    X(1, U8, 20) \
+    X(2, U64, 8) \
+    X(3, TIME, 0)
 static const Field LEASE_GRANTED_FIELDS[] = {
     {NAME_BLOCK, WIDTH_U64, 8, 0},
     {NAME_OP, WIDTH_U64, 16, 0},
@@ -695,6 +1128,14 @@ static const Field LEASE_GRANTED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 48, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_lease_granted(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U64, 24) \
+    X(3, U64, 32) \
+    X(4, I64, 40) \
+    X(5, U64, 48) \
+    X(6, TIME, 0)
 static const Field TRANSFER_ACKED_FIELDS[] = {
     {NAME_BLOCK, WIDTH_U64, 8, 0},
     {NAME_OP, WIDTH_U64, 16, 0},
@@ -704,6 +1145,14 @@ static const Field TRANSFER_ACKED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 48, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_transfer_acked(X) \
+    X(0, U64, 8) \
+    X(1, U64, 16) \
+    X(2, U64, 24) \
+    X(3, U64, 32) \
+    X(4, I64, 40) \
+    X(5, U64, 48) \
+    X(6, TIME, 0)
 static const Field ORPHAN_FOUND_FIELDS[] = {
     {NAME_TIER, WIDTH_U8, 32, 0},
     {NAME_BYTES, WIDTH_U64, 8, 0},
@@ -712,6 +1161,13 @@ static const Field ORPHAN_FOUND_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_orphan_found(X) \
+    X(0, U8, 32) \
+    X(1, U64, 8) \
+    X(2, U8, 33) \
+    X(3, U64, 16) \
+    X(4, U64, 24) \
+    X(5, TIME, 0)
 static const Field ORPHAN_REMOVED_FIELDS[] = {
     {NAME_TIER, WIDTH_U8, 32, 0},
     {NAME_BYTES, WIDTH_U64, 8, 0},
@@ -720,6 +1176,13 @@ static const Field ORPHAN_REMOVED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_orphan_removed(X) \
+    X(0, U8, 32) \
+    X(1, U64, 8) \
+    X(2, U8, 33) \
+    X(3, U64, 16) \
+    X(4, U64, 24) \
+    X(5, TIME, 0)
 static const Field ERROR_FIELDS[] = {
     {NAME_REASON, WIDTH_U8, 36, 0},
     {NAME_TIER, WIDTH_U8, 37, 0},
@@ -728,26 +1191,49 @@ static const Field ERROR_FIELDS[] = {
     {NAME_TEXT, WIDTH_TEXT, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_error(X) \
+    X(0, U8, 36) \
+    X(1, U8, 37) \
+    X(2, U64, 8) \
+    X(3, U64, 16) \
+    X(4, TEXT, 24) \
+    X(5, TIME, 0)
 static const Field TIER_DECLARED_FIELDS[] = {
     {NAME_TIER, WIDTH_U8, 28, 0},
     {NAME_CAPACITY_BYTES, WIDTH_U64, 8, 0},
     {NAME_TEXT, WIDTH_TEXT, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_tier_declared(X) \
+    X(0, U8, 28) \
+    X(1, U64, 8) \
+    X(2, TEXT, 16) \
+    X(3, TIME, 0)
 static const Field NAMESPACE_DECLARED_FIELDS[] = {
     {NAME_NS, WIDTH_U64, 8, 0},
     {NAME_TEXT, WIDTH_TEXT, 16, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_namespace_declared(X) \
+    X(0, U64, 8) \
+    X(1, TEXT, 16) \
+    X(2, TIME, 0)
 static const Field MANIFEST_DECLARED_FIELDS[] = {
     {NAME_TEXT, WIDTH_TEXT, 8, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_manifest_declared(X) \
+    X(0, TEXT, 8) \
+    X(1, TIME, 0)
 static const Field COUNTER_SAMPLED_FIELDS[] = {
     {NAME_TEXT, WIDTH_TEXT, 16, 0},
     {NAME_VALUE, WIDTH_F64, 8, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_counter_sampled(X) \
+    X(0, TEXT, 16) \
+    X(1, F64, 8) \
+    X(2, TIME, 0)
 static const Field DEGRADE_REQUESTED_FIELDS[] = {
     {NAME_TEXT, WIDTH_TEXT, 32, 0},
     {NAME_ID, WIDTH_U64, 8, 0},
@@ -755,6 +1241,12 @@ static const Field DEGRADE_REQUESTED_FIELDS[] = {
     {NAME_DEADLINE_NS, WIDTH_I64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_degrade_requested(X) \
+    X(0, TEXT, 32) \
+    X(1, U64, 8) \
+    X(2, U64, 16) \
+    X(3, I64, 24) \
+    X(4, TIME, 0)
 static const Field DEGRADE_APPLIED_FIELDS[] = {
     {NAME_TEXT, WIDTH_TEXT, 32, 0},
     {NAME_ID, WIDTH_U64, 8, 0},
@@ -762,6 +1254,12 @@ static const Field DEGRADE_APPLIED_FIELDS[] = {
     {NAME_DEADLINE_NS, WIDTH_I64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_degrade_applied(X) \
+    X(0, TEXT, 32) \
+    X(1, U64, 8) \
+    X(2, U64, 16) \
+    X(3, I64, 24) \
+    X(4, TIME, 0)
 static const Field DEGRADE_CLEARED_FIELDS[] = {
     {NAME_TEXT, WIDTH_TEXT, 32, 0},
     {NAME_ID, WIDTH_U64, 8, 0},
@@ -769,35 +1267,65 @@ static const Field DEGRADE_CLEARED_FIELDS[] = {
     {NAME_DEADLINE_NS, WIDTH_I64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_degrade_cleared(X) \
+    X(0, TEXT, 32) \
+    X(1, U64, 8) \
+    X(2, U64, 16) \
+    X(3, I64, 24) \
+    X(4, TIME, 0)
 static const Field FAULT_INJECTED_FIELDS[] = {
     {NAME_TEXT, WIDTH_TEXT, 16, 0},
     {NAME_TIER, WIDTH_U8, 28, 0},
     {NAME_VALUE, WIDTH_F64, 8, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_fault_injected(X) \
+    X(0, TEXT, 16) \
+    X(1, U8, 28) \
+    X(2, F64, 8) \
+    X(3, TIME, 0)
 static const Field FAULT_CLEARED_FIELDS[] = {
     {NAME_TEXT, WIDTH_TEXT, 16, 0},
     {NAME_TIER, WIDTH_U8, 28, 0},
     {NAME_VALUE, WIDTH_F64, 8, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_fault_cleared(X) \
+    X(0, TEXT, 16) \
+    X(1, U8, 28) \
+    X(2, F64, 8) \
+    X(3, TIME, 0)
 static const Field AGENT_STARTED_FIELDS[] = {
     {NAME_TEXT, WIDTH_TEXT, 16, 0},
     {NAME_PREVIOUS_EPOCH, WIDTH_U64, 8, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_agent_started(X) \
+    X(0, TEXT, 16) \
+    X(1, U64, 8) \
+    X(2, TIME, 0)
 static const Field AGENT_HEARTBEAT_FIELDS[] = {
     {NAME_REASON, WIDTH_U8, 16, 0},
     {NAME_PRODUCED, WIDTH_U64, 8, 0},
     {NAME_DRAINED, WIDTH_BOOL, 17, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_agent_heartbeat(X) \
+    X(0, U8, 16) \
+    X(1, U64, 8) \
+    X(2, BOOL, 17) \
+    X(3, TIME, 0)
 static const Field AGENT_STOPPED_FIELDS[] = {
     {NAME_REASON, WIDTH_U8, 16, 0},
     {NAME_PRODUCED, WIDTH_U64, 8, 0},
     {NAME_DRAINED, WIDTH_BOOL, 17, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_agent_stopped(X) \
+    X(0, U8, 16) \
+    X(1, U64, 8) \
+    X(2, BOOL, 17) \
+    X(3, TIME, 0)
 static const Field EVENTS_DROPPED_FIELDS[] = {
     {NAME_STAGE, WIDTH_U8, 32, 0},
     {NAME_REASON, WIDTH_U8, 33, 0},
@@ -806,10 +1334,20 @@ static const Field EVENTS_DROPPED_FIELDS[] = {
     {NAME_COUNT, WIDTH_U64, 24, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_events_dropped(X) \
+    X(0, U8, 32) \
+    X(1, U8, 33) \
+    X(2, U64, 8) \
+    X(3, U64, 16) \
+    X(4, U64, 24) \
+    X(5, TIME, 0)
 static const Field CLOCK_STEPPED_FIELDS[] = {
     {NAME_VALUE, WIDTH_F64, 8, 0},
     {NAME_T_NS, WIDTH_TIME, 0, 0},
 };
+#define EACH_OF_clock_stepped(X) \
+    X(0, F64, 8) \
+    X(1, TIME, 0)
 
 #define FOR_EACH_KIND(X) \
     X(request_arrived, REQUEST_ARRIVED_FIELDS, 1, 2, 8) \
