@@ -52,4 +52,4 @@ WHEN MATCHED THEN UPDATE SET
 WHEN NOT MATCHED THEN INSERT BY NAME
 """  # noqa: S608  # constants of ours
 
-OPS_PROJECTION: Final = Projection("ops", Template(_MERGE))
+OPS_PROJECTION: Final = Projection("ops", "op", Template(_MERGE))

@@ -14,9 +14,13 @@ INCOMING: Final = "incoming"
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """A table computed from events. `$source` in `merge` stands for `events` or for the new rows of a commit."""
+    """A table computed from events. `$source` in `merge` stands for `events` or for the new rows of a commit.
+
+    `key` is the column that, with the stream, says to which row of the table an event belongs.
+    """
 
     table: str
+    key: str
     merge: Template
 
     def merge_from(self, source: str) -> str:

@@ -48,4 +48,4 @@ WHEN MATCHED THEN UPDATE SET
 WHEN NOT MATCHED THEN INSERT BY NAME
 """  # noqa: S608  # constants of ours
 
-REQUESTS_PROJECTION: Final = Projection("requests", Template(_MERGE))
+REQUESTS_PROJECTION: Final = Projection("requests", "req", Template(_MERGE))

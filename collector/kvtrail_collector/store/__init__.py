@@ -3,6 +3,19 @@
 from kvtrail_collector.store.account import Account, Incoming, Receipt
 from kvtrail_collector.store.positions import Place, Position, Positions, Reached
 from kvtrail_collector.store.quarantine import Quarantined
+from kvtrail_collector.store.seal_policy import SealPolicy
 from kvtrail_collector.store.store import MEMORY, Store
 
-__all__ = ["MEMORY", "Account", "Incoming", "Place", "Position", "Positions", "Quarantined", "Reached", "Receipt", "Store"]
+__all__ = [
+    "MEMORY",
+    "Account",
+    "Incoming",
+    "Place",
+    "Position",
+    "Positions",
+    "Quarantined",
+    "Reached",
+    "Receipt",
+    "SealPolicy",
+    "Store",
+]

@@ -12,8 +12,8 @@ from kvtrail_schema.batch import BatchHeader, DecodedBatch, DropRange
 from kvtrail_schema.clock import Clocks
 from kvtrail_schema.identity import Epoch, Rank, Stream
 
-from kvtrail_collector.store.drops import drops_in, merge_drops
-from kvtrail_collector.store.ranges import RangeSet, positions_of_new, runs
+from kvtrail_collector.store.drops import drops_in, is_expiry, merge_drops
+from kvtrail_collector.store.ranges import RangeSet, SeqRange, positions_of_new, runs
 
 _LARGEST_PRODUCED: Final = 2**64 - 1
 
@@ -52,6 +52,11 @@ class Account:
     drops: tuple[DropRange, ...]
     marks: Marks
 
+    @property
+    def expired(self) -> RangeSet:
+        """The seqs that retention let go: they were stored, and are not stored again if they come again."""
+        return RangeSet().add(SeqRange(drop.first_seq, drop.last_seq) for drop in self.drops if is_expiry(drop))
+
 
 class Absorbed(NamedTuple):
     """An account after a batch, and the rows of the batch that are new to it."""
@@ -76,11 +81,11 @@ def absorb(account: Account, incoming: Incoming) -> Absorbed:
     """Take what is new in a batch. Pure; runs on the writer's thread; vectorised over the rows."""
     header, table = incoming.batch
     numbers = table["seq"].combine_chunks().to_numpy(zero_copy_only=False)
-    new = positions_of_new(numbers, account.stored)
+    new = positions_of_new(numbers, account.stored.add(account.expired))
     rows = table if new.all() else table.filter(pa.array(new))
     stored = account.stored.add(runs(numbers[new]))
     drops = account.drops
-    declared = [*header.drops, *drops_in(rows)]
+    declared = [drop for drop in (*header.drops, *drops_in(rows)) if not is_expiry(drop)]
     if declared:
         drops = merge_drops([*drops, *declared])
     after = replace(account, stored=stored, drops=drops, marks=_marked(account.marks, incoming, rows))

@@ -16,6 +16,7 @@ import pyarrow as pa
 from kvtrail_collector.projections import INCOMING, Projection
 from kvtrail_collector.store.account import Account
 from kvtrail_collector.store.foreign import map_duckdb_errors
+from kvtrail_collector.store.parts import HOT
 from kvtrail_collector.store.plan import Plan
 from kvtrail_collector.store.positions import write_positions
 
@@ -32,7 +33,7 @@ _RANGES: Final = _schema(first_seq=_U64, last_seq=_U64)
 _DROPS: Final = _schema(stage=_U8, reason=_U8, first_seq=_U64, last_seq=_U64, count=_U64)
 _MARKS: Final = _schema(produced=_U64, state=_U8, heard_wall_ns=_I64, monotonic_ns=_I64, wall_ns=_I64, error_ns=_I64)
 
-_ADD_EVENTS: Final = f"INSERT INTO events BY NAME SELECT $columns FROM {INCOMING} ORDER BY stream_id, req, seq"  # noqa: S608  # a constant of ours
+_ADD_EVENTS: Final = f"INSERT INTO {HOT} BY NAME SELECT $columns FROM {INCOMING} ORDER BY stream_id, req, seq"  # noqa: S608  # a constant of ours
 _ADD_STREAMS: Final = "INSERT INTO streams BY NAME SELECT * FROM streams_in"
 _ADD_DROPS: Final = "INSERT INTO drop_ranges BY NAME SELECT * FROM drops_in"
 _FORGET_DROPS: Final = "DELETE FROM drop_ranges WHERE stream_id IN (SELECT stream_id FROM drops_in)"
@@ -59,7 +60,7 @@ def commit(connection: duckdb.DuckDBPyConnection, plan: Plan, projections: Seque
         StoreError: a statement failed and the transaction was rolled back.
     """
     with map_duckdb_errors(where), transaction(connection):
-        _write_books(connection, plan)
+        write_books(connection, plan)
         write_positions(connection, plan.positions)
         if plan.rows is not None:
             _write_rows(connection, plan.rows, projections)
@@ -101,7 +102,7 @@ def _used(rows: pa.Table) -> str:
     return ", ".join(f'"{name}"' for name in rows.column_names if rows[name].null_count < rows.num_rows)
 
 
-def _write_books(connection: duckdb.DuckDBPyConnection, plan: Plan) -> None:
+def write_books(connection: duckdb.DuckDBPyConnection, plan: Plan) -> None:
     """The streams, what of them is stored, what was dropped, and their marks; only what changed."""
     accounts = list(plan.after.values())
     moved = [account for account in accounts if account.drops != _drops_before(plan, account)]

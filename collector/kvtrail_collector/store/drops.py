@@ -10,7 +10,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from kvtrail_schema.batch import DropRange
+from kvtrail_schema.enums import Stage
 from kvtrail_schema.kinds import Kind
+from kvtrail_schema.reasons import DropReason
 
 from kvtrail_collector.store.ranges import SeqRange, merged
 
@@ -34,6 +36,11 @@ def merge_drops(declared: Iterable[DropRange]) -> tuple[DropRange, ...]:
 def is_exact(drop: DropRange) -> bool:
     """Whether every seq of a declaration's span was dropped."""
     return drop.count >= drop.last_seq - drop.first_seq + 1
+
+
+def is_expiry(drop: DropRange) -> bool:
+    """Whether a drop says that the collector's own retention let events go. Senders cannot say that: it is not theirs."""
+    return (drop.stage, drop.reason) == (Stage.COLLECTOR, DropReason.RETENTION)
 
 
 def drops_in(rows: pa.Table) -> list[DropRange]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import duckdb
+from kvtrail_schema.identity import Stream
 
 from kvtrail_collector.errors import StoreClosed, StoreFull
-from kvtrail_collector.store.account import Incoming, Receipt
+from kvtrail_collector.store.account import Account, Incoming, Receipt
 from kvtrail_collector.store.positions import Position
 
 
@@ -37,12 +38,16 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Errand:
-    """Something else that only the writer's connection may do, in a transaction of its own."""
+    """Something else that only the writer's connection may do, in a transaction of its own.
 
-    action: Callable[[duckdb.DuckDBPyConnection], None]
+    It sees the books and returns the accounts that it changed; `after`, if any, runs behind the commit, in no transaction.
+    """
+
+    action: Callable[[duckdb.DuckDBPyConnection, Mapping[Stream, Account]], Mapping[Stream, Account]]
     done: Future[None] = field(default_factory=Future)
     size_bytes: int = 0
     position: Position | None = None
+    after: Callable[[duckdb.DuckDBPyConnection], None] | None = None
 
 
 Task = Delivery | Errand

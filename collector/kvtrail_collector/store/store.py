@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import duckdb
+from kvtrail_schema.clock import Clock, SystemClock
 from kvtrail_schema.identity import Stream
 
 from kvtrail_collector.projections import PROJECTIONS, Projection
@@ -19,8 +20,12 @@ from kvtrail_collector.store.books import load_accounts
 from kvtrail_collector.store.foreign import map_duckdb_errors
 from kvtrail_collector.store.inbox import Inbox
 from kvtrail_collector.store.migrate import migrate
+from kvtrail_collector.store.parts import ALL, Part
 from kvtrail_collector.store.positions import Position, Positions, load_positions
 from kvtrail_collector.store.quarantine import Quarantined
+from kvtrail_collector.store.seal_open import open_parts
+from kvtrail_collector.store.seal_policy import SealPolicy
+from kvtrail_collector.store.sealer import Sealer, SealStatistics
 from kvtrail_collector.store.writer import Writer, WriterStatistics
 
 MEMORY: Final = ":memory:"
@@ -44,6 +49,7 @@ class Store:
         self._writer = writer
         self._lock = threading.Lock()
         self._connection = connection  # guarded by _lock; makes cursors, runs nothing itself
+        self._sealer: Sealer | None = None  # set while the store is opened
 
     @classmethod
     def open(
@@ -54,6 +60,8 @@ class Store:
         queue_bytes: int = 256 << 20,
         memory_limit: str | None = None,
         projections: Sequence[Projection] = PROJECTIONS,
+        seal: SealPolicy | None = None,
+        clock: Clock | None = None,
     ) -> Self:
         """Open or make a store, bring its tables to this version, and start its writer. Blocks for as long as that takes.
 
@@ -63,24 +71,31 @@ class Store:
             queue_bytes: how much memory may wait with them.
             memory_limit: the most memory that DuckDB takes, as `2GB`; absent, 80 % of the machine's.
             projections: what is computed in the same transaction.
+            seal: when events leave the file, and where they go; absent, no more leave it, and those that did lie in
+                `sealed_folder(path)`.
+            clock: the wall clock that sealing goes by; absent, the machine's.
 
         Raises:
-            StoreUnavailable: not a store, not ours, or another process holds it.
+            StoreUnavailable: not a store, not ours, another process holds it, or none of its sealed files is there.
             StoreNewer: a newer kvtrail wrote it.
         """
+        folder = seal.folder if seal is not None else sealed_folder(path)
         with map_duckdb_errors(path):
             connection = _connect(path, memory_limit)
             try:
                 migrate(connection, where=path)
-                accounts = load_accounts(connection)
-                _harden(connection)
+                _harden(connection, folder)
+                parts, accounts = open_parts(connection, load_accounts(connection), folder)
                 inbox = Inbox(capacity=queue_batches, capacity_bytes=queue_bytes)
                 positions = load_positions(connection)
                 writer = Writer(connection.cursor(), accounts, projections, inbox, where=path, positions=positions)
             except BaseException:
                 connection.close()
                 raise
-        return cls(connection, writer, projections, path)
+        store = cls(connection, writer, projections, path)
+        if seal is not None:
+            store._begin_sealing(seal, parts, clock or SystemClock())
+        return store
 
     def __enter__(self) -> Self:
         return self
@@ -130,6 +145,19 @@ class Store:
         """What the writer did and what waits for it. Any thread; cheap."""
         return self._writer.statistics()
 
+    def sealed(self) -> SealStatistics:
+        """What is sealed and what sealing did; nothing where no policy was given. Any thread; cheap."""
+        return self._sealer.statistics() if self._sealer is not None else SealStatistics()
+
+    def seal_now(self) -> None:
+        """Seal what is due and let go what may not be kept, on the calling thread. Does nothing without a policy.
+
+        Raises:
+            CollectorError, OSError: nothing is lost; it is tried again.
+        """
+        if self._sealer is not None:
+            self._sealer.run_once()
+
     @contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor of the caller's own, that sees what is committed. Any thread but an event loop's; costs about 0.1 ms.
@@ -147,15 +175,22 @@ class Store:
 
     def close(self) -> None:
         """Write what waits, then close the file. Blocks; safe to call twice."""
+        if self._sealer is not None:
+            self._sealer.close()
         self._writer.close()
         with self._lock:
             self._connection.close()
+
+    def _begin_sealing(self, policy: SealPolicy, parts: Sequence[Part], clock: Clock) -> None:
+        """Start the sealer, once everything else is there."""
+        self._sealer = Sealer(policy, parts, self._projections, read=self.read, amend=self._writer.amend, clock=clock)
+        self._sealer.start()
 
     def _rebuild(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Runs on the writer's thread, in a transaction."""
         for projection in self._projections:
             connection.execute(projection.clear())
-            connection.execute(projection.merge_from("events"))
+            connection.execute(projection.merge_from(ALL))
 
 
 def _connect(path: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
@@ -174,7 +209,15 @@ def _connect(path: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _harden(connection: duckdb.DuckDBPyConnection) -> None:
-    """No SQL may reach other files or the network from here, or change this."""
+def sealed_folder(path: str) -> Path | None:
+    """Where a store's sealed files lie unless a policy says otherwise: beside it; a store in memory has none."""
+    return None if path == MEMORY else Path(f"{path}.sealed").absolute()
+
+
+def _harden(connection: duckdb.DuckDBPyConnection, folder: Path | None) -> None:
+    """No SQL may reach other files than the sealed ones, or the network, from here, or change this."""
+    if folder is not None:
+        allowed = f"{folder.absolute()}/".replace("'", "''")
+        connection.execute(f"SET allowed_directories = ['{allowed}']")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

@@ -62,13 +62,34 @@ STREAM_MARKS: Final = sa.Table(
 """What each stream last said of itself, and when this collector last heard of it."""
 
 EVENTS: Final = sa.Table(
-    "events",
+    "hot_events",
     METADATA,
     _stream_column(),
     *(sa.Column(column.name, _SQL_TYPES[column.width], nullable=column.name not in _NEVER_NULL) for column in COLUMNS.values()),
     sa.Column(EXTRA, sa.Text),
 )
-"""Every event, as it came. Rows are only ever added."""
+"""Events as they came, until they are sealed. The view `events`, which a store makes when it is opened, has all."""
+
+SEALED_PARTS: Final = sa.Table(
+    "sealed_parts",
+    METADATA,
+    sa.Column("part_id", sa.Integer, nullable=False, autoincrement=False),
+    sa.Column("file", sa.Text, nullable=False),
+    sa.Column("rows", sa.BigInteger, nullable=False),
+    sa.Column("size_bytes", sa.BigInteger, nullable=False),
+    sa.Column("last_wall_ns", sa.BigInteger, nullable=False),
+)
+"""The files of events that left the hot table; changes in the same transaction as it."""
+
+SEALED_RANGES: Final = sa.Table(
+    "sealed_ranges",
+    METADATA,
+    sa.Column("part_id", sa.Integer, nullable=False, autoincrement=False),
+    _stream_column(),
+    sa.Column("first_seq", U64, nullable=False),
+    sa.Column("last_seq", U64, nullable=False),
+)
+"""Which seqs are in which sealed file."""
 
 SEQ_RANGES: Final = sa.Table(
     "seq_ranges",

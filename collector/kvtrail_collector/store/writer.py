@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -94,7 +94,26 @@ class Writer:
 
     def errand(self, action: Callable[[duckdb.DuckDBPyConnection], None], position: Position | None = None) -> Future[None]:
         """Queue something else for the write connection, in a transaction of its own. As `submit`."""
-        errand = Errand(action, position=position)
+
+        def act(connection: duckdb.DuckDBPyConnection, _: Mapping[Stream, Account]) -> Mapping[Stream, Account]:
+            action(connection)
+            return {}
+
+        errand = Errand(act, position=position)
+        self._inbox.put_nowait(errand)
+        return errand.done
+
+    def amend(
+        self,
+        action: Callable[[duckdb.DuckDBPyConnection, Mapping[Stream, Account]], Mapping[Stream, Account]],
+        *,
+        reclaim: bool,
+    ) -> Future[None]:
+        """As `errand`, for what changes the books: the action sees them and returns the accounts that it changed.
+
+        With `reclaim`, room that it freed can be used again before anything else is written.
+        """
+        errand = Errand(action, after=_checkpoint if reclaim else None)
         self._inbox.put_nowait(errand)
         return errand.done
 
@@ -226,19 +245,30 @@ class Writer:
         """Run an errand in its transaction."""
         if not errand.done.set_running_or_notify_cancel():
             return
-        positions = self.positions()
+        accounts, positions = self.accounts(), self.positions()
         try:
             moved = advance(positions, [errand.position])
             with map_duckdb_errors(self._where), transaction(self._connection):
-                errand.action(self._connection)
+                changed = errand.action(self._connection, accounts)
                 write_positions(self._connection, moved)
         except Exception as error:  # noqa: BLE001  # as in _store
             errand.done.set_exception(error)
         else:
             with self._lock:
+                self._accounts = {**accounts, **changed}
                 self._positions = {**positions, **moved}
                 self._version += 1
+            if errand.after is not None:
+                errand.after(self._connection)
             errand.done.set_result(None)
+
+
+def _checkpoint(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give room that deleted rows left back to the file. A question that runs can forbid it; then a later one does it."""
+    try:
+        connection.execute("CHECKPOINT")
+    except duckdb.Error as error:
+        _LOG.info("no checkpoint now: %s", error)
 
 
 def _blame(error: Exception, delivery: Delivery) -> CollectorError:

@@ -77,7 +77,7 @@ def test_waiting_for_more_ends_with_enough_rows_or_an_errand_or_patience() -> No
 
     assert len(inbox.take_more(5, patience_s=60)) == 1
 
-    inbox.put_nowait(Errand(lambda _: None))
+    inbox.put_nowait(Errand(lambda *_: {}))
 
     assert len(inbox.take_more(5, patience_s=60)) == 1
     assert inbox.take_more(5, patience_s=0.01) == []

@@ -14,7 +14,7 @@ from kvtrail_collector.store.plan import Plan, make_plan
 
 from tests.collector.frames import batch, dropped, span
 
-TABLES = ("streams", "stream_marks", "events", "seq_ranges", "drop_ranges", "requests", "ops")
+TABLES = ("streams", "stream_marks", "hot_events", "seq_ranges", "drop_ranges", "requests", "ops")
 MOST_STATEMENTS = 30
 
 
@@ -89,7 +89,7 @@ def test_what_was_written_is_what_was_planned(connection: duckdb.DuckDBPyConnect
     """The books read back from the tables are those of the plan, also after ranges grew together."""
     plan = next_plan(connection)
     commit(connection, plan, PROJECTIONS, where="memory")
-    rows = connection.execute("SELECT stream_id, count(*) FROM events GROUP BY ALL ORDER BY ALL").fetchall()
+    rows = connection.execute("SELECT stream_id, count(*) FROM hot_events GROUP BY ALL ORDER BY ALL").fetchall()
 
     assert load_accounts(connection) == plan.after
     assert rows == [(1, 30), (2, 9)]

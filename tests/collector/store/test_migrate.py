@@ -35,7 +35,7 @@ down_revision = "{HEAD}"
 
 
 def upgrade() -> None:
-    op.add_column("events", sa.Column("more", sa.Text))
+    op.add_column("hot_events", sa.Column("more", sa.Text))
     pass  # next
 """
 
@@ -60,7 +60,7 @@ def test_the_table_of_events_has_every_pinned_column() -> None:
     """A column that joins the contract needs a migration: the table has all of them, in order, with the stream before them."""
     expected = ["stream_id", *EVENT_SCHEMA.names, EXTRA]
 
-    assert expected == [column.name for column in METADATA.tables["events"].columns]
+    assert expected == [column.name for column in METADATA.tables["hot_events"].columns]
 
 
 def test_migrating_twice_changes_nothing() -> None:
@@ -91,7 +91,11 @@ def test_an_older_file_is_upgraded_with_its_rows(private_dir: Path, next_version
         migrate(connection, where=str(path), steps=next_version)
 
         assert revision_of(connection) == "next"
-        assert connection.execute("SELECT seq, more FROM events ORDER BY seq").fetchall() == [(1, None), (2, None), (3, None)]
+        assert connection.execute("SELECT seq, more FROM hot_events ORDER BY seq").fetchall() == [
+            (1, None),
+            (2, None),
+            (3, None),
+        ]
 
 
 def test_an_upgrade_that_fails_changes_nothing(private_dir: Path, next_version: Path) -> None:

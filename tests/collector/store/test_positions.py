@@ -13,7 +13,7 @@ from tests.collector.frames import batch, span
 
 HERE, THERE = Place("kafka:events", 0), Place("kafka:events", 1)
 # Fails inside the commit whenever seq 13 is among the rows.
-BROKEN_AT_13 = Projection("requests", Template("SELECT error('injected') FROM $source WHERE seq = 13"))
+BROKEN_AT_13 = Projection("requests", "req", Template("SELECT error('injected') FROM $source WHERE seq = 13"))
 BROKEN = Quarantined(1, "torn", None, 3, b"abc", "kafka:events", 0, 4)
 
 
