@@ -355,6 +355,7 @@ class Engine:
         """Tell what this engine is, before anything else; runs before its thread does."""
         self._emit.manifest_declared(manifest_text(self.settings, self.device, self.nvme.facts()))
         self._core.declare_tiers()
+        self.lifecycle.namespaces.declare_stored(record.block.ns for record in self.nvme.store.recovery.records)
         self.nvme.declare(self._emit)
 
 

@@ -1,5 +1,7 @@
 """The namespaces of an engine: completed with what it is itself, and declared the first time that they are seen."""
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,6 +52,7 @@ class Namespaces:
         self._journal = journal
         self._known: dict[Namespace, Identity] = {}
         self._by_id: dict[NamespaceId, Namespace] = {}
+        self._told: set[NamespaceId] = set()
 
     def of(self, tenant: str) -> NamespaceId:
         """The plain namespace of a tenant under this model."""
@@ -88,8 +91,18 @@ class Namespaces:
         identity = Identity(ns, namespace, self._root(namespace))
         self._known[namespace] = identity
         self._by_id[ns] = namespace
-        self._context.emit.namespace_declared(ns, namespace_text(self._key, namespace))
+        if ns not in self._told:
+            self._told.add(ns)
+            self._context.emit.namespace_declared(ns, namespace_text(self._key, namespace))
         return identity
+
+    def declare_stored(self, stored: Iterable[NamespaceId]) -> None:
+        """Tell the namespaces of what an earlier life left; runs before the engine's thread does."""
+        for ns in dict.fromkeys(stored):
+            members = self._journal.members(ns)
+            if members is not None and ns not in self._told:
+                self._told.add(ns)
+                self._context.emit.namespace_declared(ns, json.dumps(members, sort_keys=True, separators=(",", ":")))
 
     def _root(self, namespace: Namespace) -> BlockId | None:
         """What the first blocks of a namespace hang on."""

@@ -54,6 +54,7 @@ class Saving:
         target = self._below(tier)
         if target is None:
             return
+        target.offer_again(self._context.clock.now_ns())
         pool, size = self._context.pools[tier], self._context.settings.op_blocks
         while pool.free + self._demoting[tier] < until_free_slots:
             victims = pool.victims(size)
@@ -148,8 +149,15 @@ class Saving:
         for row in transfer.rows:
             if transfer.outcome is TransferOutcome.DONE and row.source.refs == 0:
                 self._residency.evict(row.source, EvictReason.DEMOTION, op=transfer.op)
-        if transfer.outcome is TransferOutcome.DONE:
+        if transfer.outcome is TransferOutcome.DONE or self._has_shrunk(transfer):
             self.demote()
+
+    def _has_shrunk(self, transfer: Transfer) -> bool:
+        """Whether the disk was full, so that nvme gets by for now with the places that it has filled before."""
+        if transfer.outcome is not TransferOutcome.NO_SPACE or transfer.dst is not Tier.NVME:
+            return False
+        until_ns = transfer.ended_ns + self._context.settings.nvme_files.no_space_retry_ns
+        return self._context.nvme.hold_back(until_ns) > 0
 
     def _settle(self, transfer: Transfer) -> None:
         """The written copies are readable, or forgotten; the sources are given up."""

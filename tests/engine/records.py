@@ -1,10 +1,12 @@
 """A small language for what goes wrong with the files of an engine's nvme tier."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from kvtrail_engine.engine import Engine
 from kvtrail_engine.request import RequestSpec
-from kvtrail_engine.tiers.block import Block
+from kvtrail_engine.tiers.envelope import read_header, write_frame
 from kvtrail_engine.tiers.segment_file import segment_path
 from kvtrail_schema.identity import Slot
 
@@ -53,12 +55,10 @@ def flip_byte(engine: Engine, slot: Slot, at: int, mask: int = 0xFF) -> None:
     lay(engine, slot, bytes(record))
 
 
-def index_as(engine: Engine, slot: Slot, block: Block) -> None:
-    """Let the engine's index believe that a slot holds another block: a defect on purpose."""
-    pool = engine.context.nvme
-
-    def defect() -> None:
-        copy = next(copy for copy in pool.copies() if copy.slot == slot)
-        copy.block = block
-
-    engine.ask(defect)
+def forge(engine: Engine, slot: Slot, **changes: Any) -> None:
+    """Let a slot hold a record that is whole, with the same payload, and says something else of its block."""
+    align = engine.nvme.store.geometry.align_bytes
+    record = memoryview(bytearray(take(engine, slot)))
+    header, stamp = read_header(record[:align])
+    write_frame(replace(header, block=replace(header.block, **changes)), stamp, record[:align], record[-align:])
+    lay(engine, slot, bytes(record))

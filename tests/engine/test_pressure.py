@@ -23,8 +23,8 @@ def test_a_full_queue_pushes_back(data_dir: Path, start_engine: StartEngine, rec
     host = TierSettings(slots=40, queue_ops=1, floor=SLOW)
     nvme = TierSettings(slots=256, queue_ops=1, floor=SLOW)
     engine = start_engine(tiny(data_dir, host=host, nvme=nvme))
-    for number in range(8):
-        engine.submit(ask(number, 5 * 32)).result(10)
+    for handle in [engine.submit(ask(number, 5 * 32)) for number in range(8)]:
+        handle.result(10)
     handles = [engine.submit(ask(number % 8, 5 * 32)) for number in range(24)]
     outcomes = {handle.result(30).outcome for handle in handles}
     settle(engine)

@@ -61,6 +61,11 @@ class Journal:
         with self._lock:
             return {ns for ns, members in self._namespaces.items() if is_selected(members, selector)}
 
+    def members(self, ns: NamespaceId) -> Members | None:
+        """The hashed members of a namespace that was used here in this life or an earlier one."""
+        with self._lock:
+            return self._namespaces.get(ns)
+
     def remember(self, ns: NamespaceId, members: Members) -> None:
         """Note a namespace, so that what it left on disk can be found in a later life; at most once each, not synchronised."""
         with self._lock:

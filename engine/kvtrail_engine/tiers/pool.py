@@ -28,6 +28,8 @@ class PoolStatistics(NamedTuple):
     """Slots with an indexed copy."""
     evictable: int
     """Of the copies, those that nobody uses."""
+    held_back: int = 0
+    """Slots that the device had no room for, until they are tried again."""
 
 
 class TierPool:
@@ -46,6 +48,9 @@ class TierPool:
         self._holdings = Holdings() if holdings is None else holdings
         self._owner_of: dict[Slot, str] = {}
         self._held: Counter[str] = Counter()
+        self._proven: set[Slot] = set()
+        self._held_back: list[Slot] = []
+        self._held_back_until_ns = 0
 
     @property
     def free(self) -> int:
@@ -86,6 +91,20 @@ class TierPool:
             del self._held[owner]
         self._free.append(slot)
 
+    def hold_back(self, until_ns: int) -> int:
+        """Offer no slot for a while that was never filled: the device had no room for it; how many more are held back."""
+        unproven = [slot for slot in self._free if slot not in self._proven]
+        self._free = deque(slot for slot in self._free if slot in self._proven)
+        self._held_back += unproven
+        self._held_back_until_ns = until_ns
+        return len(unproven)
+
+    def offer_again(self, now_ns: int) -> None:
+        """Slots that were held back long enough are free again."""
+        if self._held_back and now_ns >= self._held_back_until_ns:
+            self._free.extend(self._held_back)
+            self._held_back.clear()
+
     def adopt(self, copies: Iterable[Copy]) -> None:
         """Index copies that lie in slots which nobody has taken, the one used longest ago first."""
         known = list(copies)
@@ -94,6 +113,7 @@ class TierPool:
         for copy in known:
             self._owner_of[copy.slot] = copy.block.owner
             self._held[copy.block.owner] += 1
+            self._proven.add(copy.slot)
             self.insert(copy)
 
     def insert(self, copy: Copy) -> None:
@@ -121,6 +141,7 @@ class TierPool:
         """The copy's load is complete: readable from here on."""
         copy.state = CopyState.READY
         copy.used_ns = now_ns
+        self._proven.add(copy.slot)
         self._place(copy)
 
     def victim(self, owner: str | None = None) -> Copy | None:
@@ -159,7 +180,7 @@ class TierPool:
 
     def statistics(self) -> PoolStatistics:
         """What is where, now."""
-        return PoolStatistics(self.slots, len(self._free), len(self._copies), self._policy.idle())
+        return PoolStatistics(self.slots, len(self._free), len(self._copies), self._policy.idle(), len(self._held_back))
 
     def _place(self, copy: Copy) -> None:
         """Offer a copy that nobody uses to the policy."""

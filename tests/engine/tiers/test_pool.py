@@ -98,7 +98,7 @@ class PoolMachine(RuleBasedStateMachine):
         statistics = self.pool.statistics()
 
         assert len(set(taken)) == len(taken)
-        assert (SLOTS - len(taken), len(self.copies), len(self.unused)) == statistics[1:]
+        assert (SLOTS - len(taken), len(self.copies), len(self.unused), 0) == statistics[1:]
         assert self.pool.available == statistics.free + statistics.evictable
         assert self.unused == self.pool.victims(SLOTS)
 

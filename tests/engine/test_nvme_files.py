@@ -1,0 +1,212 @@
+"""What lies on nvme outlives its engine, and whatever is wrong with it costs a recompute, never a wrong byte."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kvtrail_engine.engine import Engine
+from kvtrail_engine.nvme_settings import NvmeSettings
+from kvtrail_engine.proof import settle, sink
+from kvtrail_engine.request import RequestResult, RequestSpec
+from kvtrail_engine.testing import CollectingEmitter
+from kvtrail_schema.enums import Dtype, Tier
+from kvtrail_schema.events import (
+    BlockCreated,
+    Evicted,
+    ManifestDeclared,
+    NamespaceDeclared,
+    OrphanFound,
+    OrphanRemoved,
+    PrefillChunk,
+    PrefixMiss,
+    SwapInFailed,
+)
+from kvtrail_schema.identity import NamespaceId
+from kvtrail_schema.lifecycle import fold
+from kvtrail_schema.reasons import EvictReason, MissReason, OrphanReason, PrefillReason, SwapInFailReason
+
+from tests.engine.conftest import StartEngine
+from tests.engine.engines import ask, tiny, told
+from tests.engine.records import flip_byte, forge, lay, stored_slots, take
+
+Spoil = Callable[[Engine, RequestSpec], object]
+
+
+def on_nvme(engine: Engine, spec: RequestSpec) -> RequestResult:
+    """Compute a prompt and leave its blocks on nvme alone."""
+    result = engine.submit(spec).result(10)
+    settle(engine)
+    sink(engine, Tier.NVME)
+    engine.ask(lambda: engine.maintenance.clear(Tier.GPU))
+    return result
+
+
+def same_logits(first: RequestResult, second: RequestResult) -> bool:
+    """Whether two answers are the same bits."""
+    assert first.first_logits is not None
+    assert second.first_logits is not None
+    return first.output == second.output and bool((first.first_logits == second.first_logits).all())
+
+
+def forged(**changes: object) -> Spoil:
+    """The second block's record says something else of itself."""
+    return lambda engine, spec: forge(engine, stored_slots(engine, spec)[1], **changes)
+
+
+def expire(engine: Engine, spec: RequestSpec) -> None:
+    """Let the wall clock pass the expiry of everything."""
+    del spec
+    engine.nvme.store._wall_ns = lambda: time.time_ns() + 2 * 3600 * 10**9
+
+
+WAYS: dict[str, tuple[Spoil, MissReason, PrefillReason, SwapInFailReason]] = {
+    "a flipped byte": (
+        lambda engine, spec: flip_byte(engine, stored_slots(engine, spec)[1], 5000),
+        MissReason.CHECKSUM,
+        PrefillReason.CHECKSUM,
+        SwapInFailReason.CHECKSUM,
+    ),
+    "a record of another place": (
+        lambda engine, spec: lay(engine, stored_slots(engine, spec)[1], take(engine, stored_slots(engine, spec)[2])),
+        MissReason.CHECKSUM,
+        PrefillReason.CHECKSUM,
+        SwapInFailReason.CHECKSUM,
+    ),
+    "another token range": (
+        forged(token_start=64),
+        MissReason.CHECKSUM,
+        PrefillReason.CHECKSUM,
+        SwapInFailReason.CHECKSUM,
+    ),
+    "another namespace": (
+        forged(ns=NamespaceId(5)),
+        MissReason.PERMISSION,
+        PrefillReason.PERMISSION,
+        SwapInFailReason.MISSING,
+    ),
+    "another model version": (
+        forged(model_version="v2"),
+        MissReason.VERSION,
+        PrefillReason.VERSION,
+        SwapInFailReason.MISSING,
+    ),
+    "another dtype": (
+        forged(dtype=Dtype.FP16),
+        MissReason.VERSION,
+        PrefillReason.VERSION,
+        SwapInFailReason.MISSING,
+    ),
+    "an expiry that has passed": (expire, MissReason.EXPIRED, PrefillReason.EXPIRED, SwapInFailReason.EXPIRED),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_record_that_differs_is_a_miss_with_its_reason(
+    data_dir: Path, start_engine: StartEngine, recorded: CollectingEmitter, way: str
+) -> None:
+    """Owner, token range, model version, place, bytes, expiry: one of them wrong, and the block is computed, and says why."""
+    spoil, miss, prefill, failed = WAYS[way]
+    files = NvmeSettings(expiry_ns=3600 * 10**9)
+    engine, spec = start_engine(tiny(data_dir, nvme_files=files)), ask(1, keep_logits=True)
+    before = on_nvme(engine, spec)
+    spoil(engine, spec)
+    after = engine.submit(spec).result(10)
+    mine = told(recorded.events, after.req)
+    engine.close()
+
+    assert same_logits(before, after)
+    assert miss in {event.reason for event in mine if isinstance(event, PrefixMiss)}
+    assert prefill in {event.reason for event in mine if isinstance(event, PrefillChunk)}
+    assert failed in {event.reason for event in recorded.of(SwapInFailed)}
+    assert fold(recorded.events).violations == ()
+
+
+def test_an_op_with_one_bad_record_loses_only_that(
+    data_dir: Path, start_engine: StartEngine, recorded: CollectingEmitter
+) -> None:
+    """The blocks before a bad one are restored all the same, and the bad one is dropped from its place."""
+    engine, spec = start_engine(tiny(data_dir)), ask(1, 9 * 32, keep_logits=True)
+    before = on_nvme(engine, spec)
+    flip_byte(engine, stored_slots(engine, spec)[3], 700)
+    after = engine.submit(spec).result(10)
+    aborted = [event.block for event in recorded.of(Evicted) if event.reason is EvictReason.ABORT]
+
+    assert same_logits(before, after)
+    assert {Tier.NVME: 3} == after.restored
+    assert [engine.blocks_of(spec)[3].id] == aborted
+
+
+def test_flipping_any_byte_of_a_record_costs_a_recompute_and_nothing_else(data_dir: Path, start_engine: StartEngine) -> None:
+    """Header, payload, trailer, padding: wherever a byte is wrong, the answer is right."""
+    engine, spec = start_engine(tiny(data_dir)), ask(1, 3 * 32, 1, keep_logits=True)
+    before = on_nvme(engine, spec)
+    size = engine.nvme.store.geometry.record_bytes
+    for at in (*range(0, 128, 16), 130, 300, 511, 512, 4000, size - 513, size - 512, size - 500, size - 1):
+        flip_byte(engine, stored_slots(engine, spec)[1], at)
+        after = engine.submit(spec).result(10)
+        on_nvme(engine, spec)
+
+        assert same_logits(before, after), at
+        assert {Tier.NVME: 1} == after.restored, at
+
+
+def test_blocks_outlive_their_engine(data_dir: Path, recorded: CollectingEmitter) -> None:
+    """A prompt that one engine computed is restored by the next, which tells every copy and namespace that it took in."""
+    spec = ask(1, keep_logits=True)
+    with Engine(tiny(data_dir)) as engine:
+        before = on_nvme(engine, spec)
+    with Engine(tiny(data_dir), [recorded.as_emitter()]) as engine:
+        after = engine.submit(spec).result(10)
+        statistics = engine.statistics().nvme_files
+    taken_in = [event for event in recorded.of(BlockCreated) if event.tier is Tier.NVME]
+    declared = {event.ns for event in recorded.of(NamespaceDeclared)}
+
+    assert same_logits(before, after)
+    assert {Tier.NVME: 4} == after.restored
+    assert 5 == statistics.recovery.recovered == len(taken_in)
+    assert {event.ns for event in taken_in} == declared
+    assert len(recorded.of(NamespaceDeclared)) == len(declared)
+    assert '"recovered":5' in recorded.of(ManifestDeclared)[0].text
+    assert fold(recorded.events).violations == ()
+
+
+@pytest.mark.parametrize("changes", [{"seed": 1}, {"nvme_files": NvmeSettings(outlives_engine=False)}])
+def test_what_another_model_left_is_not_used(data_dir: Path, recorded: CollectingEmitter, changes: dict[str, object]) -> None:
+    """Other weights, or a tier that shall begin cold, find nothing, and tell what they removed."""
+    spec = ask(1)
+    with Engine(tiny(data_dir)) as engine:
+        on_nvme(engine, spec)
+    with Engine(tiny(data_dir, **changes), [recorded.as_emitter()]) as engine:
+        after = engine.submit(spec).result(10)
+
+    assert {} == after.restored
+    assert len(recorded.of(OrphanFound)) == len(recorded.of(OrphanRemoved)) == 1
+    assert recorded.of(OrphanFound)[0].reason in {OrphanReason.FOREIGN, OrphanReason.UNINDEXED}
+
+
+def test_a_torn_record_is_told_by_name_at_the_start(data_dir: Path, recorded: CollectingEmitter) -> None:
+    """What was torn is found before anybody asks for it, told, removed, and computed again."""
+    spec = ask(1, keep_logits=True)
+    with Engine(tiny(data_dir)) as engine:
+        before = on_nvme(engine, spec)
+        torn, slot = engine.blocks_of(spec)[2], stored_slots(engine, spec)[2]
+        flip_byte(engine, slot, 9000)
+    with Engine(tiny(data_dir), [recorded.as_emitter()]) as engine:
+        after = engine.submit(spec).result(10)
+    found = [(event.reason, event.block) for event in recorded.of(OrphanFound)]
+
+    assert [(OrphanReason.TORN, torn.id)] == found
+    assert found == [(event.reason, event.block) for event in recorded.of(OrphanRemoved)]
+    assert {Tier.NVME: 2} == after.restored
+    assert same_logits(before, after)
+    assert recorded.of(SwapInFailed) == []
+
+
+def test_the_manifest_says_how_files_are_used(data_dir: Path, start_engine: StartEngine, recorded: CollectingEmitter) -> None:
+    """Direct I/O, checksum and sizes stand where every reader of results can find them."""
+    start_engine(tiny(data_dir))
+    text = recorded.of(ManifestDeclared)[0].text
+
+    assert '"checksum":"xxh3-64"' in text
+    assert '"direct_io":"' in text
