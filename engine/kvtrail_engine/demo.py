@@ -12,7 +12,7 @@ from kvtrail_engine.drills.timer import ScheduledDrill
 from kvtrail_engine.loadgen.arrivals import Arrival
 from kvtrail_engine.loadgen.chat import ChatSettings, chat_arrivals
 from kvtrail_engine.nvme_settings import DirectIo, NvmeSettings
-from kvtrail_engine.settings import EngineSettings, FloorSettings, StepSettings, TierSettings
+from kvtrail_engine.settings import EngineSettings, EstimateSettings, FloorSettings, StepSettings, TierSettings
 
 DURATION_S = 95.0
 RATE_PER_S = 35.0
@@ -45,6 +45,7 @@ def demo_settings(seed: int, data_dir: Path) -> EngineSettings:
         ),
         # Each demo begins cold, and its floors, not this machine's disk, say how fast nvme is.
         nvme_files=NvmeSettings(outlives_engine=False, direct=DirectIo.OFF),
+        estimates=EstimateSettings(is_by_size=False),
         host_low_slots=64,
         guest_slots=320,
     )

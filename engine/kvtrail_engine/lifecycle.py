@@ -44,6 +44,7 @@ class Lifecycle:
     def __init__(self, context: Context, scheduler: Scheduler, transfers: Transfers, key: bytes, journal: Journal) -> None:
         self._context = context
         self._scheduler = scheduler
+        self._transfers = transfers
         self.key = key
         self.residency = Residency(context)
         self._restoring = Restoring(context, self.residency, transfers, self)
@@ -209,10 +210,12 @@ class Lifecycle:
     def _cancel(self, sequence: Sequence) -> None:
         """End a request that nobody wants; its loads are called off where nobody else waits for them."""
         now_ns = self._context.clock.now_ns()
-        self._restoring.abandon(sequence)
+        unwanted = self._restoring.abandon(sequence)
         self._scheduler.leave(sequence)
         self._context.emit.request_cancelled(sequence.handle.req, sequence.cancel_asked or CancelReason.CLIENT, now_ns)
         self._end(sequence, Outcome.CANCELLED, now_ns)
+        for transfer in unwanted:
+            self._transfers.withdraw(transfer, now_ns)
 
     def _end(self, sequence: Sequence, outcome: Outcome, now_ns: int) -> None:
         """Give up what a sequence holds and answer its sender."""

@@ -82,13 +82,22 @@ class Preparer:
         del below[Tier.GPU]
         tokens = below.total() * self._context.settings.block_tokens
         costs = self._context.estimates
-        evictions = max(needed - self._context.gpu.free, 0)
         estimates = Estimates(
             restore_ns=costs.restore_ns(below),
             recompute_ns=costs.recompute_ns(tokens, ahead_tokens),
-            keep_ns=costs.keep_ns(evictions),
+            keep_ns=self._keep_ns(max(needed - self._context.gpu.free, 0)),
         )
         return Decision(self._is_restore_cheaper(estimates), below, tokens, estimates)
+
+    def _keep_ns(self, evictions: int) -> int:
+        """What the room costs those whose blocks leave for it: a restore where a slower tier has it, else a recompute."""
+        tiers: Counter[Tier] = Counter()
+        victims = self._context.gpu.victims(evictions) if evictions else []
+        for copy in victims:
+            stored = next((pool.tier for pool in self._context.readable if pool.find(copy.block.id) is not None), None)
+            if stored is not None:
+                tiers[stored] += 1
+        return self._context.estimates.keep_ns(tiers, len(victims) - tiers.total())
 
     def _is_restore_cheaper(self, estimates: Estimates) -> bool:
         """The policy's answer."""

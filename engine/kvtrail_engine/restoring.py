@@ -74,14 +74,16 @@ class Restoring:
         if copy.state is CopyState.LOADING:
             self._wait(sequence, self._op_of[copy.block.id])
 
-    def abandon(self, sequence: Sequence) -> None:
-        """The sequence waits no more; ops that nobody waits for are called off where they have not begun."""
+    def abandon(self, sequence: Sequence) -> list[Transfer]:
+        """The sequence waits no more; the ops that nobody waits for now, to be withdrawn once it has released what it holds."""
+        unwanted: list[Transfer] = []
         for op in sequence.loading:
             self._waiters[op].remove(sequence)
             transfer = self._transfers.find(op)
             if not self._waiters[op] and transfer is not None:
-                transfer.cancelled = True
+                unwanted.append(transfer)
         sequence.loading.clear()
+        return unwanted
 
     def _queue(self, sequence: Sequence, rows: list[Row], estimates: Estimates, now_ns: int) -> None:
         """Ops of at most `op_blocks`; the queues had room, and nobody else offers."""

@@ -131,6 +131,24 @@ class ModelSettings:
         return self.kv_heads * self.head_width
 
 
+class Quantile(Enum):
+    """Which of the costs lately an estimate is made of."""
+
+    P50 = "p50"
+    """What is usual."""
+    P95 = "p95"
+    """What is rarely exceeded: for engines that would rather compute than wait for a slow read."""
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateSettings:
+    """How costs are estimated."""
+
+    quantile: Quantile = Quantile.P50
+    is_by_size: bool = True
+    """Ops of different sizes are told apart; off: one figure a tier, whatever the size of its ops."""
+
+
 @dataclass(frozen=True, slots=True)
 class TenantQuota:
     """The most slots of a tier that one tenant may hold, so that high priority starves nobody.
@@ -160,6 +178,7 @@ class EngineSettings:
     remote: RemoteSettings | None = None
     step: StepSettings = field(default_factory=StepSettings)
     restore_policy: RestorePolicy = RestorePolicy.AUTO
+    estimates: EstimateSettings = field(default_factory=EstimateSettings)
     estimate_window: int = 1024
     """So many of the last ops (and steps) make an estimate's P50: long, so that one burst does not turn the policy."""
     op_blocks: int = 16

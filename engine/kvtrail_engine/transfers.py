@@ -102,6 +102,14 @@ class Transfers:
         self._tell_queued(transfer)
         return transfer
 
+    def withdraw(self, transfer: Transfer, now_ns: int) -> None:
+        """Nobody wants an op any more. One that waits ends now; one that is in service ends as it will, soon."""
+        transfer.cancelled = True
+        if self._queues[transfer.slower].withdraw(transfer):
+            transfer.outcome = TransferOutcome.CANCELLED
+            transfer.started_ns = transfer.ended_ns = now_ns
+            self.ended(transfer)
+
     def started(self, transfer: Transfer) -> None:
         """A worker took the op; tell it with the worker's time."""
         emit = self._context.emit.swap_out_started if transfer.is_write else self._context.emit.swap_in_started

@@ -54,6 +54,14 @@ class TransferQueue:
             self._in_service += 1
             return self._waiting.popleft()
 
+    def withdraw(self, transfer: Transfer) -> bool:
+        """Take an op out that no worker has taken; False where one has. Costs a look at the queue."""
+        with self._condition:
+            if transfer not in self._waiting:
+                return False
+            self._waiting.remove(transfer)
+            return True
+
     def done(self) -> None:
         """A worker has finished with the op that it took."""
         with self._condition:

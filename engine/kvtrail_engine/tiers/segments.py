@@ -161,16 +161,15 @@ class SegmentStore:
             raise fault
 
     def erase(self, slots: Sequence[Slot]) -> None:
-        """Make records unreadable, for this engine and for the next start. Blocks for a small write each, and for a sync.
+        """Overwrite records with zeros, payload and all, so that nothing is left of them. Blocks for a write each and a sync.
 
         Raises:
             StorageError: the operating system refused.
         """
-        frames = self.frames(1)
-        frames.heads[0][:] = bytes(self.geometry.align_bytes)
+        zeros = self.frames(1)  # fresh memory of the system, and never written
         with map_os_errors():
             for slot in slots:
-                os.pwritev(self._file(slot), [frames.heads[0]], self.geometry.offset_of(slot))
+                os.pwritev(self._file(slot), [*zeros.heads, *zeros.stages, *zeros.tails], self.geometry.offset_of(slot))
             for file in {self._file(slot) for slot in slots}:
                 os.fdatasync(file)
 
