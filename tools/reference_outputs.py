@@ -5,6 +5,7 @@ import json
 import msgspec
 from kvtrail_cli.bench.shapes import IngestBench
 from kvtrail_cli.commands.engine import EngineRun
+from kvtrail_cli.compare.shapes import Compare
 from kvtrail_cli.demo.shapes import Demo
 from kvtrail_collector.attribution_shapes import Attribution
 from kvtrail_collector.doctor_shapes import Diagnosis
@@ -18,6 +19,7 @@ ANSWERS = {
     "loss": Loss,
     "doctor": Diagnosis,
     "engine run": EngineRun,
+    "compare": Compare,
     "bench ingest": IngestBench,
 }
 """Each verb with `--json`, and what it answers."""

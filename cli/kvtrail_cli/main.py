@@ -5,7 +5,7 @@ from typing import Final
 
 import typer
 
-from kvtrail_cli.commands import attribute, bench, collector, dashboard, demo, doctor, engine, loss, why
+from kvtrail_cli.commands import agent, attribute, bench, collector, compare, dashboard, demo, doctor, engine, loss, why
 from kvtrail_cli.errors import CommandError, Exit, command_errors
 
 APP: Final = typer.Typer(
@@ -16,9 +16,10 @@ APP: Final = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (demo, attribute, why, loss, dashboard, doctor):
+for verb in (demo, attribute, why, loss, compare, dashboard, doctor):
     APP.command(name=verb.NAME)(verb.command)
 APP.add_typer(engine.APP, name="engine")
+APP.add_typer(agent.APP, name="agent")
 APP.add_typer(collector.APP, name="collector")
 APP.add_typer(bench.APP, name="bench")
 

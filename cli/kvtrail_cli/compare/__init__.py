@@ -1,0 +1,1 @@
+"""The five paths of one engine on the same requests: plan, run, figures, and what people see."""
