@@ -53,6 +53,7 @@ class PartMissing(CommandError):
 _EXTRA_OF: Final = {
     "duckdb": "collector",
     "fastapi": "collector",
+    "kafka": "kafka",
     "sqlalchemy": "collector",
     "uvicorn": "collector",
     "streamlit": "dashboards",

@@ -46,7 +46,8 @@ def collector(store: Path, port: int, *flags: str) -> Iterator[Collector]:
     address.unlink(missing_ok=True)
     command = [*KVTRAIL, "collector", "serve", "--store", str(store), "--port", str(port), "--address-file", str(address)]
     command += flags
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    with store.with_suffix(".log").open("ab") as log:
+        process = subprocess.Popen(command, stderr=log)
     try:
         wait_for(address.exists, 60, "the collector's address")
         yield Collector(process, address.read_text())

@@ -79,29 +79,42 @@ def test_recorder_to_store(bootstrap: str, tmp_path: Path, free_port: int) -> No
 
 @pytest.mark.timeout(120)
 def test_collector_killed_in_mid_consume(bootstrap: str, tmp_path: Path, free_port: int) -> None:
-    """A collector that is killed again and again while it reads stores every record once."""
+    """A collector that is killed again and again while records come in stores every one of them once."""
     topic, store = new_topic(bootstrap, 2), tmp_path / "events.duckdb"
-    total = fill(bootstrap, topic, records=400)
-    for stop_at in (1, total // 3):
+    with coming_in(bootstrap, topic) as total:
+        for life_s in (0.4, 1.1):
+            with collector(store, free_port, *kafka_flags(bootstrap, topic)) as running:
+                wait_for(lambda: stored(running), 60, "some records")
+                time.sleep(life_s)
+                kill(running.process.pid)
+                running.process.wait()
         with collector(store, free_port, *kafka_flags(bootstrap, topic)) as running:
-            wait_for(lambda at=stop_at: stored(running) >= at, 60, "some records")  # type: ignore[misc]  # a lambda's default
-            kill(running.process.pid)
-            running.process.wait()
-    with collector(store, free_port, *kafka_flags(bootstrap, topic)) as running:
-        wait_for(lambda: stored(running) == total, 60, "all records")
+            wait_for(lambda: stored(running) == total, 60, "all records")
 
     assert (total, total) == stored_seqs(store)
 
 
-def fill(bootstrap: str, topic: str, records: int) -> int:
-    """Fill two partitions; how many events there are then."""
+@contextmanager
+def coming_in(bootstrap: str, topic: str) -> Iterator[int]:
+    """Records come into two partitions for ten seconds; how many events there will be."""
+    records, events_each = 500, 40
+    frames = [
+        frame(span(1 + n // 2 * events_each, (n // 2 + 1) * events_each), engine=f"engine-{n % 2}") for n in range(records)
+    ]
     producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all")
-    for number in range(records):
-        first = 1 + number // 2 * BATCH
-        value = frame(span(first, first + BATCH - 1), engine=f"engine-{number % 2}")
-        producer.send(topic, value=value, key=b"engine", partition=number % 2)
-    producer.close(timeout=30)
-    return records * BATCH
+
+    def put_all() -> None:
+        for number, value in enumerate(frames):
+            producer.send(topic, value=value, key=b"engine", partition=number % 2)
+            time.sleep(10 / records)
+
+    thread = threading.Thread(target=put_all, name="records-coming-in")
+    thread.start()
+    try:
+        yield records * events_each
+    finally:
+        thread.join()
+        producer.close(timeout=20)
 
 
 def stored(running: Collector) -> int:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kvtrail_cli.demo.route import DemoTransport
 from kvtrail_cli.errors import Exit
 from kvtrail_cli.options import Json
 from kvtrail_cli.output import OUT, print_json
@@ -32,6 +33,12 @@ def command(
     ] = None,
     directory: Annotated[Path, typer.Option("--dir", help="Where the store and the tiers' files lie.")] = Path("kvtrail-demo"),
     *,
+    transport: Annotated[
+        DemoTransport, typer.Option(help="How events travel: http, or kafka by a real broker.")
+    ] = DemoTransport.HTTP,
+    bootstrap: Annotated[
+        str | None, typer.Option(help="With kafka: brokers to use; absent: KVTRAIL_TEST_KAFKA, or one that is started here.")
+    ] = None,
     headless: Annotated[bool, typer.Option(help="End by itself; open no dashboard.")] = False,
     json: Json = False,
 ) -> None:
@@ -44,6 +51,8 @@ def command(
         duration_s=duration,
         trace=trace,
         directory=directory,
+        transport=transport,
+        bootstrap=bootstrap,
     )
     with run_demo(choice) as (answer, collector_url):
         if json:

@@ -16,8 +16,9 @@ from rich.text import Text
 
 from kvtrail_cli.client import DEFAULT_URL, CollectorClient
 from kvtrail_cli.errors import CommandError, Exit
+from kvtrail_cli.kafka_topic import TopicChoice, kafka_checks, made_topic
 from kvtrail_cli.options import Json, TokenFile, Url
-from kvtrail_cli.output import OUT, print_json
+from kvtrail_cli.output import OUT, note, print_json
 
 NAME = "doctor"
 _EXTRAS: Final = {"collector": "duckdb", "engine": "torch", "dashboards": "streamlit", "kafka": "kafka"}
@@ -28,11 +29,21 @@ def command(
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     *,
+    create_topic: Annotated[
+        bool, typer.Option("--create-topic", help="Make the Kafka topic that the settings name, if it is not there.")
+    ] = False,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions of a topic that is made.")] = 6,
+    replicas: Annotated[int, typer.Option(help="Copies of each record of it; -1: as the brokers do by default.")] = -1,
+    retention_hours: Annotated[int, typer.Option(min=1, help="Hours for which it keeps records.")] = 72,
+    retention_bytes: Annotated[int, typer.Option(help="Most bytes of one partition; -1: no limit.")] = -1,
     json: Json = False,
 ) -> None:
     """Print the effective settings and where each came from, and check what kvtrail needs on this machine."""
     loaded = load_settings(config, os.environ)
-    checks = [_python(), *(_extra(name, module) for name, module in _EXTRAS.items()), _rings(), _collector(url, token_file)]
+    if create_topic:
+        note(made_topic(loaded.settings, TopicChoice(partitions, replicas, retention_hours, retention_bytes)))
+    checks = [_python(), *(_extra(name, module) for name, module in _EXTRAS.items()), _rings(), *kafka_checks(loaded.settings)]
+    checks.append(_collector(url, token_file))
     diagnosis = Diagnosis(settings=_settings(loaded), checks=tuple(checks))
     if json:
         print_json(diagnosis)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 from kvtrail_agent.settings import AgentSettings
+from kvtrail_agent.transports.files import TransportFiles
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kvtrail_cli.client import DEFAULT_URL
 from kvtrail_cli.errors import Exit, InputInvalid
-from kvtrail_cli.options import Json
+from kvtrail_cli.options import Json, KafkaOptionsFile
 from kvtrail_cli.output import OUT, note, print_json, progress
 from kvtrail_cli.quantiles import Quantiles, quantiles_ms
 
@@ -70,9 +71,14 @@ def run(  # noqa: PLR0917 - one parameter a flag
     seed: Annotated[int, typer.Option(help="Seed of weights and load.")] = 0,
     name: Annotated[str, typer.Option(help="The operator's name for this engine.")] = "reference",
     transport: Annotated[
-        str, typer.Option(envvar="KVTRAIL_TRANSPORT", help="Where events go: http://host:port, file:///directory, or none.")
+        str,
+        typer.Option(
+            envvar="KVTRAIL_TRANSPORT",
+            help="Where events go: http://host:port, kafka://host:port/topic, file:///directory, or none.",
+        ),
     ] = DEFAULT_URL,
     token_file: Annotated[Path | None, typer.Option(envvar="KVTRAIL_WRITE_TOKEN_FILE", help="Token for writing.")] = None,
+    kafka_options_file: KafkaOptionsFile = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where the nvme tier lies; absent: a temporary directory.")] = None,
     ring_dir: Annotated[Path | None, typer.Option(help="Where the recorder's ring lies; absent: shared memory.")] = None,
     *,
@@ -82,7 +88,7 @@ def run(  # noqa: PLR0917 - one parameter a flag
     """Run the engine under a trace or under generated chats, its events recorded."""
     from kvtrail_cli.engine_profiles import TraceChoice, chat_profile, trace_profile  # noqa: PLC0415 - loads torch
 
-    agent = agent_settings(name, transport, token_file, ring_dir)
+    agent = agent_settings(name, transport, TransportFiles(token_file, kafka_options_file), ring_dir)
     with tempfile.TemporaryDirectory(prefix="kvtrail-nvme-") as temporary:
         where = data_dir or Path(temporary)
         if trace is None:
@@ -100,11 +106,13 @@ def run(  # noqa: PLR0917 - one parameter a flag
     raise typer.Exit(Exit.GOOD if answer.delivered else Exit.BAD)
 
 
-def agent_settings(name: str, transport: str, token_file: Path | None, ring_dir: Path | None) -> AgentSettings | None:
+def agent_settings(name: str, transport: str, files: TransportFiles, ring_dir: Path | None) -> AgentSettings | None:
     """The recorder that the flags ask for, or None where they ask for none."""
     if transport == "none":
         return None
-    settings = AgentSettings(engine=name, transport=transport, token_file=token_file)
+    settings = AgentSettings(
+        engine=name, transport=transport, token_file=files.token_file, kafka_options_file=files.kafka_options_file
+    )
     return settings if ring_dir is None else msgspec.structs.replace(settings, ring_dir=ring_dir)
 
 

@@ -15,7 +15,7 @@ _STOP_TIMEOUT_S = 15.0
 
 
 @contextmanager
-def running_collector(directory: Path) -> Iterator[str]:
+def running_collector(directory: Path, *flags: str) -> Iterator[str]:
     """Start a collector on a free port of loopback, storing into the directory; yields its address, ends it at the end.
 
     Raises:
@@ -25,6 +25,7 @@ def running_collector(directory: Path) -> Iterator[str]:
     address_file.unlink(missing_ok=True)
     command = [sys.executable, "-m", "kvtrail_cli.main", "collector", "serve"]
     command += ["--store", str(directory / "events.duckdb"), "--port", "0", "--address-file", str(address_file)]
+    command += flags
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own command
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True

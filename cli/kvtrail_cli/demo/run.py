@@ -17,6 +17,7 @@ from kvtrail_engine.drills.timer import ScheduledDrill
 from kvtrail_cli.client import CollectorClient
 from kvtrail_cli.commands import dashboard
 from kvtrail_cli.demo.collector_process import running_collector
+from kvtrail_cli.demo.route import DemoTransport, demo_route
 from kvtrail_cli.demo.shapes import Demo, EventTotals, Injected
 from kvtrail_cli.engine_profiles import Profile, TraceChoice, chat_profile, trace_profile
 from kvtrail_cli.engine_session import Session, run_recorded
@@ -41,23 +42,28 @@ class DemoChoice:
     duration_s: float
     trace: Path | None
     directory: Path
+    transport: DemoTransport = DemoTransport.HTTP
+    bootstrap: str | None = None
 
 
 @contextmanager
 def run_demo(choice: DemoChoice) -> Iterator[tuple[Demo, str]]:
     """Run the load to its end and explain it; yields the answer and the address of the collector, which ends afterwards."""
     directory = _fresh(choice.directory)
-    with running_collector(directory) as url:
+    with (
+        demo_route(choice.transport, choice.bootstrap, directory) as route,
+        running_collector(directory, *route.collector_flags) as url,
+    ):
         note(f"collector at {url}; seed {choice.seed}, fault {choice.fault}")
-        yield _answer(choice, directory, url), url
+        yield _answer(choice, directory, url, route.address or url), url
 
 
-def _answer(choice: DemoChoice, directory: Path, url: str) -> Demo:
+def _answer(choice: DemoChoice, directory: Path, url: str, transport: str) -> Demo:
     """Run, then ask. What was injected goes into the answer, never into a question."""
     profile = _profile(choice, directory)
     load_s = profile.arrivals[-1].at_ns / _NS_PER_S
     drill = demo_drill(choice.fault, choice.seed, load_s)
-    agent = AgentSettings(engine=ENGINE, transport=url, ring_dir=directory / "rings")
+    agent = AgentSettings(engine=ENGINE, transport=transport, ring_dir=directory / "rings")
     note(profile.settings.floors_text())
     with progress(f"{ENGINE}: requests answered") as advance:
         session = run_recorded(profile.settings, profile.arrivals, agent, advance, drill=drill)

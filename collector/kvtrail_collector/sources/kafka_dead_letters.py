@@ -32,6 +32,7 @@ class DeadLetterTopic:
         self._topic = topic
         self._settings = {
             **settings,
+            "metrics_enabled": False,
             "acks": "all",
             "allow_auto_create_topics": False,
             # What the source topic could hold is for the brokers to refuse here, not for us.

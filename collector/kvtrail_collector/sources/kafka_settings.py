@@ -44,13 +44,13 @@ class KafkaSettings:
             "client_id": "kvtrail-collector",
             "bootstrap_timeout_ms": 3_000,
             "reconnect_backoff_max_ms": 1_000,
-            "metrics_enabled": False,
         }
 
     def consumer(self) -> dict[str, Any]:
         """What a consumer is told: no group, no offsets at the brokers, and none guessed where one is gone."""
         return {
             **self.client(),
+            "metrics_enabled": False,
             "group_id": None,
             "enable_auto_commit": False,
             "auto_offset_reset": "none",

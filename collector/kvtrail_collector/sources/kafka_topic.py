@@ -53,6 +53,23 @@ def create_topic(settings: KafkaSettings, shape: TopicShape) -> bool:
         admin.close()
 
 
+def partitions_of(settings: KafkaSettings) -> int:
+    """How many partitions the topic has; 0 where there is no such topic. Asks a broker.
+
+    Raises:
+        SourceUnavailable: no broker answers, or they refuse.
+    """
+    with map_kafka_errors(settings.where):
+        admin = make_client(KafkaAdminClient, settings.client())
+        try:
+            if settings.topic not in admin.list_topics():
+                return 0
+            (topic,) = admin.describe_topics([settings.topic])
+            return len(topic["partitions"])
+        finally:
+            admin.close()
+
+
 def _create(admin: KafkaAdminClient, topic: str, shape: TopicShape, where: str) -> bool:
     """Make one topic; false where it was there."""
     wanted: dict[str, Any] = {
