@@ -15,6 +15,12 @@ CounterName = Literal[
     "kvtrail_batches_refused_total",
     # Batches that could not be read; label `status` is the answer that the sender got.
     "kvtrail_batches_quarantined_total",
+    # Batches whose header named a stage, a reason or a state that this version does not know; they were stored all the same.
+    "kvtrail_headers_unknown_total",
+    # Events that retention let go since the start; `kvtrail_events_dropped` has them by engine.
+    "kvtrail_events_expired_total",
+    # Passes of the sealer that failed; each is tried again.
+    "kvtrail_seal_failures_total",
     # Records read from Kafka, those that came again included.
     "kvtrail_kafka_records_total",
     # Records from Kafka that could not be read or stored, and were put aside.
@@ -40,6 +46,14 @@ GaugeName = Literal[
     "kvtrail_events_unaccounted",
     # Events declared dropped, by engine, stage and reason.
     "kvtrail_events_dropped",
+    # Sealed files.
+    "kvtrail_sealed_files",
+    # Events in sealed files.
+    "kvtrail_sealed_events",
+    # Size of the sealed files.
+    "kvtrail_sealed_bytes",
+    # Size of the hot file, without its log.
+    "kvtrail_hot_bytes",
     # 1 while brokers answer and records are read, or held back because the store is full.
     "kvtrail_kafka_up",
     # 1 while partitions are paused because the store has as much as it can hold.
@@ -68,6 +82,13 @@ HELP: Final[dict[MetricName, str]] = {
     "kvtrail_streams": "Streams (engine, epoch, rank) ever heard of.",
     "kvtrail_events_unaccounted": "Events that nobody can explain, by engine; anything but 0 is an alarm.",
     "kvtrail_events_dropped": "Events declared dropped, by engine, stage and reason.",
+    "kvtrail_headers_unknown_total": "Batches whose header named a stage, reason or state that this version does not know.",
+    "kvtrail_events_expired_total": "Events that retention let go since the start.",
+    "kvtrail_seal_failures_total": "Passes of the sealer that failed; each is tried again.",
+    "kvtrail_sealed_files": "Sealed files.",
+    "kvtrail_sealed_events": "Events in sealed files.",
+    "kvtrail_sealed_bytes": "Size of the sealed files.",
+    "kvtrail_hot_bytes": "Size of the hot file, without its log.",
     "kvtrail_kafka_records_total": "Records read from Kafka, those that came again included.",
     "kvtrail_kafka_records_quarantined_total": "Records from Kafka that could not be read or stored, and were put aside.",
     "kvtrail_kafka_dead_letters_failed_total": "Records put aside that the dead-letter topic did not take.",

@@ -67,7 +67,19 @@ class _StoreCollector(Collector):
         yield gauge("kvtrail_write_queue_batches", done.inbox.waiting)
         yield gauge("kvtrail_write_queue_bytes", done.inbox.waiting_bytes)
         yield gauge("kvtrail_writer_up", int(done.alive))
+        yield counter("kvtrail_headers_unknown_total", done.unknown_headers)
+        yield from self._sealed()
         yield from self._balance()
+
+    def _sealed(self) -> Iterator[Metric]:
+        """Where events are, and what sealing did."""
+        sealed = self._store.sealed()
+        yield gauge("kvtrail_sealed_files", sealed.parts)
+        yield gauge("kvtrail_sealed_events", sealed.rows)
+        yield gauge("kvtrail_sealed_bytes", sealed.size_bytes)
+        yield gauge("kvtrail_hot_bytes", self._store.hot_bytes())
+        yield counter("kvtrail_events_expired_total", sealed.expired_rows)
+        yield counter("kvtrail_seal_failures_total", sealed.failures)
 
     def _balance(self) -> Iterator[Metric]:
         """What is lost, by engine."""

@@ -16,6 +16,7 @@ from kvtrail_schema.clock import Clock, SystemClock
 
 from kvtrail_collector.app import create_app
 from kvtrail_collector.errors import SettingsInvalid
+from kvtrail_collector.seal_settings import seal_policy
 from kvtrail_collector.security import make_guard
 from kvtrail_collector.settings import Settings
 from kvtrail_collector.sources.kafka_settings import kafka_settings
@@ -109,20 +110,22 @@ def serve(
     """
     make_guard(settings)
     os.umask(_OWNER_ONLY)
-    with open_store(settings) as store:
+    with open_store(settings, clock) as store:
         server = CollectorServer(settings, store, clock=clock or SystemClock(), sources=sources)
         on_bound(server.address)
         with _stopped_by_signals(server):
             server.run()
 
 
-def open_store(settings: Settings) -> Store:
+def open_store(settings: Settings, clock: Clock | None = None) -> Store:
     """The store that the settings name."""
     return Store.open(
         settings.store,
         queue_batches=settings.queue_batches,
         queue_bytes=settings.queue_bytes,
         memory_limit=settings.memory_limit or None,
+        seal=seal_policy(settings),
+        clock=clock,
     )
 
 

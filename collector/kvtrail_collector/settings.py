@@ -47,6 +47,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     queue_batches: Annotated[_Count, Meta(description="batches that may wait for the writer")] = 256
     queue_bytes: Annotated[_Count, Meta(description="memory in bytes that may wait for the writer")] = 256 << 20
     memory_limit: Annotated[str, Meta(description="most memory that DuckDB takes, as 2GB; empty: 80 % of the machine's")] = ""
+    seal_after_s: Annotated[
+        float, Meta(ge=0, le=1e9, description="age in seconds from which events leave the hot file as sealed Parquet; 0: never")
+    ] = 3600.0
+    seal_dir: Annotated[str, Meta(description="folder for sealed Parquet files; empty: beside the store, as STORE.sealed")] = ""
+    retention_days: Annotated[
+        float, Meta(ge=0, le=36_500, description="days for which sealed events are kept; 0: for ever")
+    ] = 0.0
+    retention_bytes: Annotated[int, Meta(ge=0, description="most bytes of sealed files; the oldest go first; 0: no bound")] = 0
     kafka_bootstrap: Annotated[
         str, Meta(description="brokers of a Kafka cluster to read from, as host:port[,host:port]; empty: none")
     ] = ""

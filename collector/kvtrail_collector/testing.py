@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kvtrail_schema.clock import Clock, SystemClock
 
-from kvtrail_collector.serve import CollectorServer
+from kvtrail_collector.serve import CollectorServer, open_store
 from kvtrail_collector.settings import Settings
 from kvtrail_collector.store import MEMORY, Store
 
@@ -34,7 +34,7 @@ def running_collector(settings: Settings | None = None, *, clock: Clock | None =
     Without settings it keeps its events in memory. Settings are taken as they are, but for the port, which is a free one.
     """
     own = settings or Settings(store=MEMORY, port=0)
-    with Store.open(own.store, queue_batches=own.queue_batches, queue_bytes=own.queue_bytes) as store:
+    with open_store(own, clock) as store:
         server = CollectorServer(own, store, clock=clock or SystemClock())
         thread = threading.Thread(target=server.run, name="kvtrail-test-collector", daemon=True)
         thread.start()

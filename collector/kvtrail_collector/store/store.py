@@ -149,6 +149,13 @@ class Store:
         """What is sealed and what sealing did; nothing where no policy was given. Any thread; cheap."""
         return self._sealer.statistics() if self._sealer is not None else SealStatistics()
 
+    def hot_bytes(self) -> int:
+        """The size of the file without its log; 0 for a store in memory. Any thread; asks the file system."""
+        try:
+            return Path(self._where).stat().st_size if self._where != MEMORY else 0
+        except OSError:
+            return 0
+
     def seal_now(self) -> None:
         """Seal what is due and let go what may not be kept, on the calling thread. Does nothing without a policy.
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 import duckdb
+from kvtrail_schema.batch import unknown_in
 from kvtrail_schema.identity import Stream
 
 from kvtrail_collector.errors import BatchInvalid, CollectorError, StoreBroken, StoreUnusable
@@ -50,6 +51,8 @@ class WriterStatistics(NamedTuple):
     """Rows that were there already and were left out."""
     failed: int
     """Batches that could not be committed."""
+    unknown_headers: int
+    """Batches whose header named something that this version does not know."""
     alive: bool
     """Whether the thread runs and the database is usable."""
 
@@ -74,7 +77,7 @@ class Writer:
         self._lock = threading.Lock()
         self._accounts = accounts  # guarded by _lock; replaced, never changed in place
         self._positions: Positions = positions or {}  # guarded by _lock; replaced, never changed in place
-        self._commits = self._stored = self._duplicate = self._failed = self._version = 0  # guarded by _lock
+        self._commits = self._stored = self._duplicate = self._failed = self._version = self._unknown = 0  # guarded by _lock
         self._usable = True  # guarded by _lock
         self._backlog = Backlog()  # used by the writer's thread alone
         self._busy = False  # used by the writer's thread alone
@@ -142,6 +145,7 @@ class Writer:
                 stored=self._stored,
                 duplicate=self._duplicate,
                 failed=self._failed,
+                unknown_headers=self._unknown,
                 alive=self._usable and self._thread.is_alive(),
             )
 
@@ -239,6 +243,7 @@ class Writer:
             self._version += 1
             self._stored += sum(receipt.stored for receipt in plan.receipts)
             self._duplicate += sum(receipt.duplicate for receipt in plan.receipts)
+            self._unknown += sum(1 for share in group if share.is_last and unknown_in(share.incoming.batch.header))
         return plan.receipts
 
     def _do_errand(self, errand: Errand) -> None:
