@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -248,3 +249,17 @@ def _listens(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex((_HOST, port)) == 0
+
+
+def main() -> int:
+    """Fetch the jars into a folder ahead of time (`python -m kvtrail_cli.demo.broker FOLDER`); says what is missing."""
+    try:
+        fetch_jars(Path(sys.argv[1]))
+    except PartMissing as error:
+        print(error, file=sys.stderr)  # noqa: T201 - a command of its own
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
