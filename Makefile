@@ -7,7 +7,7 @@ ARGS ?=
 SOURCES := schema agent engine collector dashboards cli migrations tools bench tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install parts demo test test-long check sanitize format generate constraints clean
+.PHONY: help install parts demo test test-long chaos check sanitize format generate constraints clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,9 @@ test: install parts ## run all tests; ARGS="tests/schema -x" for some
 
 test-long: install parts ## run the long suites too (minutes each)
 	KVTRAIL_LONG=1 $(BIN)/python -m pytest $(ARGS)
+
+chaos: install ## real parts killed, paused, cut off, without room: 200 seeded rounds (a quarter of an hour)
+	KVTRAIL_LONG=1 $(BIN)/python -m pytest -q tests/chaos $(ARGS)
 
 check: install ## lint, types, docstrings, sizes, generated files
 	$(BIN)/ruff check .

@@ -4,6 +4,7 @@ import json
 
 import msgspec
 from kvtrail_cli.bench.shapes import IngestBench
+from kvtrail_cli.commands.agent import AgentRecover
 from kvtrail_cli.commands.engine import EngineRun
 from kvtrail_cli.compare.shapes import Compare
 from kvtrail_cli.demo.shapes import Demo
@@ -19,6 +20,7 @@ ANSWERS = {
     "loss": Loss,
     "doctor": Diagnosis,
     "engine run": EngineRun,
+    "agent recover": AgentRecover,
     "compare": Compare,
     "bench ingest": IngestBench,
 }

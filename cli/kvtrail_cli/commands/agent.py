@@ -13,7 +13,7 @@ from kvtrail_schema.clock import SystemClock
 
 from kvtrail_cli.client import DEFAULT_URL
 from kvtrail_cli.errors import Exit, InputInvalid
-from kvtrail_cli.options import Json
+from kvtrail_cli.options import Json, KafkaOptionsFile
 from kvtrail_cli.output import OUT, print_json, progress
 
 APP = typer.Typer(help="The agent: what it left behind.", no_args_is_help=True)
@@ -41,7 +41,7 @@ def recover(
         typer.Option(envvar="KVTRAIL_TRANSPORT", help="Where events go: http(s)://host:port, file:///directory, kafka://…"),
     ] = DEFAULT_URL,
     token_file: Annotated[Path | None, typer.Option(envvar="KVTRAIL_WRITE_TOKEN_FILE", help="Token for writing.")] = None,
-    kafka_options: Annotated[Path | None, typer.Option(help="File (0600, TOML) with TLS and SASL options of Kafka.")] = None,
+    kafka_options_file: KafkaOptionsFile = None,
     *,
     json: Json = False,
 ) -> None:
@@ -49,7 +49,7 @@ def recover(
     if not directory.is_dir():
         message = f"{directory}: no such directory; give the ring_dir or the spool_dir of the recorder"
         raise InputInvalid(message)
-    opened = open_transport(transport, token_file, kafka_options)
+    opened = open_transport(transport, token_file, kafka_options_file)
     settings = AgentSettings(engine="recovered", transport=transport, token_file=token_file)
     with progress("bytes") as advance:
         found = send_all(directory, ThreadCourier(opened), settings, clock=SystemClock(), on_progress=advance)

@@ -5,7 +5,7 @@ import tempfile
 import threading
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import typer
@@ -81,6 +81,9 @@ def run(  # noqa: PLR0917 - one parameter a flag
     kafka_options_file: KafkaOptionsFile = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where the nvme tier lies; absent: a temporary directory.")] = None,
     ring_dir: Annotated[Path | None, typer.Option(help="Where the recorder's ring lies; absent: shared memory.")] = None,
+    spool_dir: Annotated[
+        Path | None, typer.Option(help="Where events wait on disk; absent: the user's state directory.")
+    ] = None,
     *,
     skip_bad_lines: Annotated[bool, typer.Option(help="Skip and count wrong lines of a trace instead of ending.")] = False,
     json: Json = False,
@@ -88,7 +91,7 @@ def run(  # noqa: PLR0917 - one parameter a flag
     """Run the engine under a trace or under generated chats, its events recorded."""
     from kvtrail_cli.engine_profiles import TraceChoice, chat_profile, trace_profile  # noqa: PLC0415 - loads torch
 
-    agent = agent_settings(name, transport, TransportFiles(token_file, kafka_options_file), ring_dir)
+    agent = agent_settings(name, transport, TransportFiles(token_file, kafka_options_file), RecorderDirs(ring_dir, spool_dir))
     with tempfile.TemporaryDirectory(prefix="kvtrail-nvme-") as temporary:
         where = data_dir or Path(temporary)
         if trace is None:
@@ -106,14 +109,21 @@ def run(  # noqa: PLR0917 - one parameter a flag
     raise typer.Exit(Exit.GOOD if answer.delivered else Exit.BAD)
 
 
-def agent_settings(name: str, transport: str, files: TransportFiles, ring_dir: Path | None) -> AgentSettings | None:
+class RecorderDirs(NamedTuple):
+    """Where a recorder keeps what is under way; None: where it does by default."""
+
+    ring_dir: Path | None
+    spool_dir: Path | None
+
+
+def agent_settings(name: str, transport: str, files: TransportFiles, dirs: RecorderDirs) -> AgentSettings | None:
     """The recorder that the flags ask for, or None where they ask for none."""
     if transport == "none":
         return None
     settings = AgentSettings(
         engine=name, transport=transport, token_file=files.token_file, kafka_options_file=files.kafka_options_file
     )
-    return settings if ring_dir is None else msgspec.structs.replace(settings, ring_dir=ring_dir)
+    return msgspec.structs.replace(settings, **{name: path for name, path in dirs._asdict().items() if path is not None})
 
 
 def run_profile(profile: "Profile", agent: AgentSettings | None) -> EngineRun:

@@ -63,7 +63,7 @@ def _answer(choice: DemoChoice, directory: Path, url: str, transport: str) -> De
     profile = _profile(choice, directory)
     load_s = profile.arrivals[-1].at_ns / _NS_PER_S
     drill = demo_drill(choice.fault, choice.seed, load_s)
-    agent = AgentSettings(engine=ENGINE, transport=transport, ring_dir=directory / "rings")
+    agent = AgentSettings(engine=ENGINE, transport=transport, ring_dir=directory / "rings", spool_dir=directory / "spool")
     note(profile.settings.floors_text())
     with progress(f"{ENGINE}: requests answered") as advance:
         session = run_recorded(profile.settings, profile.arrivals, agent, advance, drill=drill)
