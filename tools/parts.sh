@@ -5,6 +5,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 0
 missing=()
 command -v chromium >/dev/null 2>&1 || missing+=(chromium fonts-dejavu-core)
+command -v redis-server >/dev/null 2>&1 || missing+=(redis-server)
 if [ -z "${KVTRAIL_TEST_KAFKA:-}" ]; then # a broker that is named needs neither
   command -v java >/dev/null 2>&1 || missing+=(default-jre-headless)
   command -v mvn >/dev/null 2>&1 || compgen -G '.parts/kafka/kafka-*' >/dev/null || missing+=(maven)
