@@ -88,6 +88,7 @@ class Delivery:
 
     @property
     def _is_own_empty(self) -> bool:
+        """Whether the own spool holds nothing."""
         return self._spooled is None or self._spooled.is_empty
 
     def collect(self) -> None:
@@ -143,9 +144,11 @@ class Delivery:
         return Offer.WAIT if self._spooled is None or self._is_under_way(held) else Offer.REFUSED
 
     def _is_slow(self, job: Job, now: int, is_pressed: bool) -> bool:
+        """Whether an answer takes so long that the ring must not wait for it."""
         return now - job.begun_ns > (_SLOW_PRESSED_NS if is_pressed else _SLOW_NS)
 
     def _is_under_way(self, held: HeldParcel) -> bool:
+        """Whether the courier has this very frame."""
         return self._job is not None and self._job.source is held
 
     def _keep(self, held: HeldParcel) -> bool:

@@ -59,6 +59,7 @@ class Packer:
         return [Packed(parcel, chunk, 0)]
 
     def _in_halves(self, chunk: Chunk, state: StreamState) -> list[Packed]:
+        """Each half by itself."""
         return [packed for half in chunk.halves() for packed in self._pack(half, state)]
 
     def _encode(self, chunk: Chunk, state: StreamState) -> Parcel:

@@ -48,6 +48,7 @@ class Refusals:
         self._ring.set_word(COUNT_OFFSET, 0)
 
     def _range(self, entry: int) -> DropRange:
+        """One entry."""
         offset = ENTRIES_OFFSET + entry * layout.DROP_BYTES
         stage, reason, first, last = layout.DROP.unpack_from(self._ring.memory, offset)
         return DropRange(Stage(stage), DropReason(reason), first, last, last - first + 1)

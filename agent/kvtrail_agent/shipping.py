@@ -127,6 +127,7 @@ class ThreadShipping:
         self._thread.start()
 
     def _ship(self, ring: Path, run: Callable[[Path], bool]) -> None:
+        """Run the shipper; what it says is kept for `wait`."""
         self._done = run(ring)
 
     def revive(self) -> None:

@@ -151,9 +151,11 @@ class Spool:
         return SpoolStatistics(used, self._limit_bytes, len(self._segments), self._appended, self._refused)
 
     def _path(self, number: int) -> Path:
+        """The file of a segment."""
         return self._directory / f"{number:010d}{SEGMENT_SUFFIX}"
 
     def _is_open(self, number: int) -> bool:
+        """Whether frames are still appended to a segment."""
         return self._writer is not None and self._segments[-1] == number
 
     def _lies_before(self, number: int, position: Position) -> bool:
@@ -257,6 +259,7 @@ class Spool:
                 writer.close(sync=True)
 
     def _delete(self, number: int) -> None:
+        """Take a segment away; one that is gone already is fine."""
         with contextlib.suppress(OSError):
             self._path(number).unlink()
 

@@ -33,6 +33,7 @@ def nothing(_world: World) -> None:
 
 
 def _send(pids: Iterable[int], number: int) -> None:
+    """Send a signal to processes that may be gone."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
@@ -72,6 +73,7 @@ def _cut_and_fill(world: World) -> None:
 
 
 def _mend_both(world: World) -> None:
+    """Network and disk are back."""
     world.proxy.mend()
     _limit_disk(-1)(world)
 

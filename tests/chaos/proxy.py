@@ -62,6 +62,7 @@ class Proxy:
             self._drop_all(selector, peers)
 
     def _accept(self, selector: selectors.BaseSelector, peers: dict[socket.socket, socket.socket]) -> None:
+        """Take a connection and make the one behind it."""
         near, _ = self._listener.accept()
         if self._is_cut.is_set():
             near.close()
@@ -79,6 +80,7 @@ class Proxy:
     def _carry(
         self, source: socket.socket, selector: selectors.BaseSelector, peers: dict[socket.socket, socket.socket]
     ) -> None:
+        """Carry what one side has said to the other."""
         try:
             data = source.recv(_CHUNK_BYTES)
             if data:
@@ -89,6 +91,7 @@ class Proxy:
         self._drop(source, selector, peers)
 
     def _drop(self, one: socket.socket, selector: selectors.BaseSelector, peers: dict[socket.socket, socket.socket]) -> None:
+        """Close both sides of a connection."""
         for end in (one, peers[one]):
             peers.pop(end, None)
             selector.unregister(end)
@@ -96,5 +99,6 @@ class Proxy:
                 end.close()
 
     def _drop_all(self, selector: selectors.BaseSelector, peers: dict[socket.socket, socket.socket]) -> None:
+        """Close every connection."""
         while peers:
             self._drop(next(iter(peers)), selector, peers)

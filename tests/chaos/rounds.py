@@ -77,6 +77,7 @@ def engine_name(plan: Plan) -> str:
 
 
 def _orders(world: World, plan: Plan) -> Orders:
+    """What the engine of a round is told."""
     return Orders(
         engine=engine_name(plan),
         transport=f"http://127.0.0.1:{world.proxy.port}",

@@ -28,6 +28,7 @@ class BlockStory:
             yield from self._random.choice((self._create, self._save, self._load, self._read, self._complain))()
 
     def _number(self) -> int:
+        """A number that was never used."""
         return next(self._numbers)
 
     def _room(self, places: dict[Slot, BlockId], tier: Tier, slots: int) -> Iterator[e.Event]:
@@ -37,15 +38,18 @@ class BlockStory:
             yield e.Evicted(seq=0, t_ns=0, block=places.pop(slot), tier=tier, slot=slot, reason=EvictReason.CAPACITY)
 
     def _free(self, places: dict[Slot, BlockId], slots: int) -> Slot:
+        """The lowest slot without a block."""
         return Slot(next(number for number in range(slots) if number not in places))
 
     def _create(self) -> Iterator[e.Event]:
+        """A new block on the GPU."""
         yield from self._room(self._gpu, Tier.GPU, GPU_SLOTS)
         slot, block = self._free(self._gpu, GPU_SLOTS), BlockId(self._number())
         self._gpu[slot] = block
         yield e.BlockCreated(seq=0, t_ns=0, block=block, tier=Tier.GPU, slot=slot, bytes=4096)
 
     def _save(self) -> Iterator[e.Event]:
+        """A copy of a block to the host, which may fail."""
         if self._gpu:
             yield from self._room(self._host, Tier.HOST, HOST_SLOTS)
             block = self._random.choice(sorted(self._gpu.values()))
@@ -70,6 +74,7 @@ class BlockStory:
                 yield e.SwapOutWritten(**where, bytes=4096, queue_ns=7, copy_ns=11)
 
     def _load(self) -> Iterator[e.Event]:
+        """A copy of a block back to the GPU."""
         if self._host:
             yield from self._room(self._gpu, Tier.GPU, GPU_SLOTS)
             block = self._random.choice(sorted(self._host.values()))
@@ -89,10 +94,12 @@ class BlockStory:
             yield e.SwapInLoaded(**where, bytes=4096, queue_ns=5, copy_ns=9)
 
     def _read(self) -> Iterator[e.Event]:
+        """A block is read."""
         if self._gpu:
             slot = self._random.choice(sorted(self._gpu))
             yield e.AttentionRead(seq=0, t_ns=0, req=RequestId(self._number()), block=self._gpu[slot], tier=Tier.GPU, slot=slot)
 
     def _complain(self) -> Iterator[e.Event]:
+        """Sometimes, an error with a text."""
         if self._random.random() < 0.2:
             yield e.Error(seq=0, t_ns=0, reason=ErrorReason.IO, text="x" * self._random.randrange(1, 200))

@@ -39,6 +39,7 @@ def stored_streams(store: Path) -> list[Stored]:
 
 
 def _events(connection: duckdb.DuckDBPyConnection, stream: int) -> list[Event]:
+    """The rows of a stream as events."""
     names = ", ".join(f'"{name}"' for name in EVENT_SCHEMA.names)
     found = connection.execute(f"SELECT {names} FROM hot_events WHERE stream_id = ? ORDER BY seq", [stream])  # noqa: S608 - own names
     events = events_of(found.to_arrow_table().cast(EVENT_SCHEMA))
@@ -48,6 +49,7 @@ def _events(connection: duckdb.DuckDBPyConnection, stream: int) -> list[Event]:
 
 
 def _dropped(connection: duckdb.DuckDBPyConnection, stream: int) -> set[int]:
+    """The seqs that were declared lost."""
     ranges = connection.execute("SELECT first_seq, last_seq FROM drop_ranges WHERE stream_id = ?", [stream]).fetchall()
     return {seq for first, last in ranges for seq in range(first, last + 1)}
 

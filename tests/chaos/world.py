@@ -42,6 +42,7 @@ class CollectorProcess:
         self.process = self._start()
 
     def _start(self) -> "subprocess.Popen[str]":
+        """Start the process; returns once it listens."""
         command = [sys.executable, "-c", _SERVE, str(self.store), str(self.port)]
         process = subprocess.Popen(command, env=_ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert process.stdout is not None
@@ -110,10 +111,12 @@ class World:
                 self._recover()
 
     def _waiting(self) -> list[Path]:
+        """Rings and spools that are still there."""
         spools = [path for path in self.spool.iterdir() if path.is_dir()] if self.spool.is_dir() else []
         return [*self.rings.glob("*.ring"), *spools]
 
     def _recover(self) -> None:
+        """Send what was left, as `kvtrail agent recover` does."""
         settings = AgentSettings(engine="recovered", transport=f"http://127.0.0.1:{self.collector.port}")
         transport = open_transport(settings.transport)
         for directory in (self.rings, self.spool):
