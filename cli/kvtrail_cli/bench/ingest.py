@@ -11,6 +11,7 @@ from typing import Final
 import duckdb
 import numpy as np
 import pyarrow as pa
+from kvtrail_collector.store import SealPolicy, Store
 from kvtrail_collector.store.backlog import ROW_GROUP
 
 from kvtrail_cli.bench.mix import EVENTS_A_REQUEST, Mix
@@ -53,12 +54,21 @@ def bench_ingest(load: Load, folder: Path, advance: Advance) -> IngestBench:
         rows_per_s_raw_duckdb=raw,
         lag_p99_ms=float(np.percentile([arrival.done_ns - arrival.sent_ns for arrival in arrivals], 99)) / 1e6,
         hot_bytes_per_event=(folder / STORE).stat().st_size / events,
-        sealed_bytes_per_event=0.0,
+        sealed_bytes_per_event=_sealed_bytes_per_event(folder),
         rss_mb=peaks.rss_bytes / 1e6,
         wal_max_mb=peaks.wal_bytes / 1e6,
         readers=load.readers,
         growth=tuple(_growth(arrivals)),
     )
+
+
+def _sealed_bytes_per_event(folder: Path) -> float:
+    """What the same events take once all of them are sealed."""
+    everything = SealPolicy(folder=folder / "sealed", seal_after_ns=1, every_s=0)
+    with Store.open(str(folder / STORE), seal=everything) as store:
+        store.seal_now()
+        sealed = store.sealed()
+    return sealed.size_bytes / max(sealed.rows, 1)
 
 
 def _parcels(load: Load) -> Iterator[Parcel]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -78,7 +79,11 @@ def serving(folder: Path) -> Iterator[Server]:
     command = [sys.executable, "-m", "kvtrail_cli.main", "collector", "serve", "--store", str(folder / STORE)]
     command += ["--port", "0", "--address-file", str(address)]
     process = subprocess.Popen(  # noqa: S603 - our own command
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "KVTRAIL_SEAL_AFTER_S": "0"},  # what is sealed would be missing in the size of the hot file
     )
     try:
         yield Server(_wait_for(process, address), process.pid)

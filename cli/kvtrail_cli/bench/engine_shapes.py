@@ -1,0 +1,44 @@
+"""What `kvtrail bench engine` answers; loads no tensors."""
+
+import msgspec
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """A figure of ours beside its peer's from the same run: medians of the rounds, and the median of the rounds' ratios."""
+
+    ours: float
+    peer: float
+    ratio: float
+    """Ours over the peer's."""
+
+
+class EngineBench(msgspec.Struct, frozen=True):
+    """The engine's own machinery on one machine; figures of a CPU say nothing about a GPU.
+
+    `nvme_*_gb_per_s` are payload bytes by `queue_depth` threads through the tier's store, with headers, checksums and
+    checks, beside a plain loop of `preadv` and `pwritev` of as many bytes at the same offsets of the same file.
+    `host_copy_gb_per_s` is an op of the host tier beside `torch.Tensor.copy_` of the same blocks. `small_*_us` are a record
+    in a segment (ours) beside a file of its own (peer).
+    """
+
+    nvme_read_gb_per_s: Beside
+    nvme_write_gb_per_s: Beside
+    host_copy_gb_per_s: Beside
+    small_write_us: Beside
+    small_read_us: Beside
+    small_start_us: Beside
+    """A record's share of a start: read and verified from a segment, beside listed, opened and read as a file."""
+    step_us: float
+    """One step of a busy engine with a tiny model and no floors, from its start to its end."""
+    step_compute_us: float
+    """Of it, what the device computed."""
+    step_overhead_us: float
+    """The rest: bookkeeping, upload, sampling."""
+    queue_depth: int
+    block_bytes: int
+    op_blocks: int
+    total_bytes: int
+    direct_io: str
+    rounds: int
+    device: str = "cpu-emulated"
+    schema: int = 1
