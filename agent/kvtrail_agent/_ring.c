@@ -31,9 +31,13 @@ static PyObject *wrong_call(const Kind *kind, const char *problem)
     return PyErr_Format(PyExc_TypeError, "%s() %s", kind->name, problem);
 }
 
-static int parameter_of(const Writer *self, const Kind *kind, PyObject *name)
+/* The place of a parameter. Callers mostly name them in the order of the signature, so the search begins behind the last. */
+static int parameter_of(const Writer *self, const Kind *kind, PyObject *name, int last)
 {
-    for (int number = 0; number < kind->count; number++)
+    for (int number = last + 1; number < kind->count; number++)
+        if (self->names[kind->fields[number].name] == name)
+            return number;
+    for (int number = 0; number <= last; number++)
         if (self->names[kind->fields[number].name] == name)
             return number;
     for (int number = 0; number < kind->count; number++)
@@ -46,8 +50,9 @@ static int parameter_of(const Writer *self, const Kind *kind, PyObject *name)
 static int take_keywords(Writer *self, const Kind *kind, PyObject *const *given, PyObject *names, PyObject **values)
 {
     Py_ssize_t count = PyTuple_Size(names);
+    int parameter = -1;
     for (Py_ssize_t number = 0; number < count; number++) {
-        int parameter = parameter_of(self, kind, PyTuple_GetItem(names, number));
+        parameter = parameter_of(self, kind, PyTuple_GetItem(names, number), parameter);
         if (parameter < 0 || values[parameter] != NULL) {
             wrong_call(kind, parameter < 0 ? "got an unexpected keyword argument" : "got one argument twice");
             return -1;
