@@ -100,13 +100,21 @@ def _fetch(parts: Path) -> None:
 class LocalBroker:
     """One broker with its own folder; may be stopped and started again on the same ports, with what it holds."""
 
-    def __init__(self, jars: Path, folder: Path, extra: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        jars: Path,
+        folder: Path,
+        *,
+        more_listeners: Mapping[str, tuple[str, int]] | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make its folder ready; `more_listeners` are security protocol and port by name, `extra` goes to its properties."""
         self._jars = jars
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._port, self._controller_port = free_ports(2)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._write_properties(extra or {})
+        self._write_properties(more_listeners or {}, extra or {})
         self._java("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(self._properties))
 
     @property
@@ -177,22 +185,26 @@ class LocalBroker:
         if self._process is not None:
             self._process.send_signal(number)
 
-    def _write_properties(self, extra: Mapping[str, str]) -> None:
+    def _write_properties(self, more_listeners: Mapping[str, tuple[str, int]], extra: Mapping[str, str]) -> None:
         """One node that is broker and controller; every internal topic has one replica."""
         one = [
             f"{name}=1"
             for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
             for name in (f"{topic}.replication.factor", f"{topic}.min.isr")
         ]
+        own_listener = f"PLAINTEXT://{_HOST}:{self._port}"
+        clients = ",".join([own_listener, *(f"{name}://{_HOST}:{port}" for name, (_, port) in more_listeners.items())])
+        protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
+        protocols |= {name: protocol for name, (protocol, _) in more_listeners.items()}
         own = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{_HOST}:{self._controller_port}",
-            "listeners": f"PLAINTEXT://{_HOST}:{self._port},CONTROLLER://{_HOST}:{self._controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{_HOST}:{self._port}",
+            "listeners": f"{clients},CONTROLLER://{_HOST}:{self._controller_port}",
+            "advertised.listeners": clients,
             "inter.broker.listener.name": "PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
             "log.dirs": str(self._folder / "log"),
             "group.initial.rebalance.delay.ms": "0",
             "auto.create.topics.enable": "false",
