@@ -43,6 +43,7 @@ from kvtrail_engine.settings import EngineSettings, RemoteSettings
 from kvtrail_engine.stepping import Stepping
 from kvtrail_engine.tiers.floor import Floor
 from kvtrail_engine.tiers.host import HostMover
+from kvtrail_engine.tiers.keeping import WallTerms
 from kvtrail_engine.tiers.nvme import NvmeMover
 from kvtrail_engine.tiers.nvme_tier import NvmeTier
 from kvtrail_engine.tiers.pool import Block, PoolStatistics, TierPool
@@ -257,9 +258,13 @@ class Engine:
 
     def _add_remote(self, given: RemoteSettings, reports: InboxReports) -> None:
         """Connect to the remote, and give it a queue, a floor and threads."""
-        from kvtrail_engine.tiers.remote_tier import RemoteTier  # noqa: PLC0415 - only this loads the client
+        from kvtrail_engine.tiers.remote_store import RemoteStore  # noqa: PLC0415 - only this loads the client
+        from kvtrail_engine.tiers.remote_tier import RemoteTier  # noqa: PLC0415 - as above
 
-        self.remote = RemoteTier(given, self.settings.block_bytes, secrets.token_hex(8), RemoteReports(self))
+        fingerprint = self.nvme.store.origin.fingerprint
+        store = RemoteStore(given, self.settings.block_bytes, fingerprint, secrets.token_hex(8), self._wall_ns)
+        terms = WallTerms(self._clock, self._wall_ns, given.expiry_ns)
+        self.remote = RemoteTier(given, store, terms, RemoteReports(self))
         queue = self._queues[Tier.REMOTE] = TransferQueue(given.tier.queue_ops)
         self._floors[Tier.REMOTE] = Floor(given.tier.floor, self._clock)
         movers = [self._remote_mover(self.remote) for _ in range(given.tier.workers)]
@@ -278,6 +283,7 @@ class Engine:
             store=remote.store,
             breaker=remote.breaker,
             read_nvme=lambda row, into: store.read_one(Get(row.source.slot, row.block, into), frames),
+            terms=remote.terms,
             stream=CopyStream(self.device, self._clock),
             floor=self._floors[Tier.REMOTE],
             clock=self._clock,

@@ -87,7 +87,7 @@ class Lookup:
         if self._fastest(sequence, index) is not None:
             sequence.reasons[index] = PrefillReason.TRUNCATED
             return
-        if self._is_out_of_reach(block):
+        if self._is_out_of_reach(sequence, index):
             self._tell_out_of_reach(sequence, index, t_ns)
             return
         reason, why, cause = self._why_missing(block)
@@ -128,13 +128,18 @@ class Lookup:
     def is_out_of_reach(self, sequence: Sequence, found: Found) -> bool:
         """Whether the prefix ends where it does only because the remote, which has the next block, does not answer."""
         index = len(found.copies)
-        return index < sequence.reusable_blocks and self._is_out_of_reach(sequence.blocks[index])
+        return index < sequence.reusable_blocks and self._is_out_of_reach(sequence, index)
 
-    def _is_out_of_reach(self, block: Block) -> bool:
-        """Whether the remote alone has a block, which no other tier had."""
-        remote = self._context.pools.get(Tier.REMOTE)
+    def _is_out_of_reach(self, sequence: Sequence, index: int) -> bool:
+        """Whether the remote has a block that no other tier gave, and is lost, or failed to give it to this request."""
+        block, remote = sequence.blocks[index], self._context.pools.get(Tier.REMOTE)
         copy = None if remote is None else remote.find(block.id)
-        return copy is not None and copy.state is CopyState.READY
+        if copy is None or copy.state is not CopyState.READY:
+            return False
+        if problem_of(copy, block, self._context.clock.now_ns()) is not None:
+            return False
+        is_lost = self._context.pressure.is_on(BackpressureReason.REMOTE_LOST)
+        return is_lost or sequence.failures.get(index) is PrefillReason.LOAD_FAILED
 
     def _tell_out_of_reach(self, sequence: Sequence, index: int, t_ns: int) -> None:
         """A block that is computed because the remote is lost, or did not give it to this request."""

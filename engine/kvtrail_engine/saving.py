@@ -147,8 +147,12 @@ class Saving:
         self._demoting[transfer.src] -= len(transfer.rows)
         self._settle(transfer)
         for row in transfer.rows:
-            if transfer.outcome is TransferOutcome.DONE and row.source.refs == 0:
+            if row.source.refs:
+                continue
+            if transfer.outcome is TransferOutcome.DONE:
                 self._residency.evict(row.source, EvictReason.DEMOTION, op=transfer.op)
+            elif row.block.id in transfer.faults:
+                self._residency.evict(row.source, EvictReason.ABORT, op=transfer.op)
         if transfer.outcome is TransferOutcome.DONE or self._has_shrunk(transfer):
             self.demote()
 

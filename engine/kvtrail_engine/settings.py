@@ -84,6 +84,8 @@ class RemoteSettings:
     password_file: Path | None = None
     ca_file: Path | None = None
     """Certificates that the server's is checked against; absent: the system's."""
+    key_file: Path | None = None
+    """A file of mode 0600 with at least 32 random bytes: records are encrypted before they leave, as on nvme."""
     timeout_ns: int = 250_000_000
     expiry_ns: int = 3_600_000_000_000
     failures_to_open: int = 3

@@ -207,6 +207,7 @@ def test_an_expired_block_is_computed_again(
 
     assert before[0].output == after.output
     assert after.restored == {}
+    assert {MissReason.EXPIRED} == {event.reason for event in recorded.of(PrefixMiss) if event.req == after.req}
     assert engine.statistics().remote is not None
     assert not is_lost(engine)
     assert fold(recorded.events).violations == ()

@@ -1,46 +1,48 @@
 """Records on a Redis server: what the remote tier writes and reads, with a bound on every wait.
 
-A key names the engine that wrote it and a slot, never a block: what lies under a key is believed only by its record. Keys
-expire by themselves, so that an engine that is killed leaves nothing behind for long.
+A key names the engine that wrote it and a slot, never a block: what lies under a key is believed only by its record, of the
+same form as on nvme. Keys expire by themselves, so that an engine that is killed leaves nothing behind for long.
 """
 
 import os
-import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from itertools import count
 from typing import Final, cast
-from urllib.parse import urlsplit
 
 import redis
-from kvtrail_schema.identity import Slot
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+from kvtrail_schema.identity import BlockId, Slot
 
 from kvtrail_engine.errors import (
     ChecksumError,
     NoSpaceError,
+    RecordExpiredError,
     RecordMissingError,
     RemoteLostError,
     RemoteTimeoutError,
     SettingsError,
+    TransferError,
 )
 from kvtrail_engine.settings import RemoteSettings
-from kvtrail_engine.tiers.pool import Block
-from kvtrail_engine.tiers.record import HEADER_BYTES, check_record, pack_header
+from kvtrail_engine.tiers.encryption import Cipher, read_secret
+from kvtrail_engine.tiers.envelope import (
+    NO_KEY,
+    STORE_BYTES,
+    Header,
+    Meant,
+    Origin,
+    Stamp,
+    check_owner,
+    check_whole,
+    checksum,
+    write_frame,
+)
+from kvtrail_engine.tiers.remote_client import client_of
+from kvtrail_engine.tiers.segments import Get, Put
 
-SCHEMES: Final = ("redis", "rediss")
+HEAD_BYTES: Final = 512
+TAIL_BYTES: Final = 32
 _MS_NS: Final = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteRecord:
-    """A block, its slot, and the memory that its payload comes from or goes to."""
-
-    slot: Slot
-    block: Block
-    payload: memoryview
 
 
 @contextmanager
@@ -56,59 +58,27 @@ def map_redis_errors() -> Iterator[None]:
         raise RemoteLostError(f"the remote cannot be asked: {exc}") from exc
 
 
-def read_password(path: Path) -> str:
-    """The password in a file that nobody but its owner can read.
-
-    Raises:
-        SettingsError: there is none, or others can read it.
-    """
-    try:
-        with path.open(encoding="utf-8") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            password = file.read().strip()
-    except OSError as exc:
-        message = f"remote.password_file: {exc}"
-        raise SettingsError(message) from exc
-    if stat.S_IMODE(mode) & 0o077:
-        message = f"remote.password_file {path} can be read by others: chmod 600 it"
-        raise SettingsError(message)
-    return password
-
-
-def client_of(settings: RemoteSettings) -> "redis.Redis":
-    """A client that connects when it is first asked, waits a bounded time, and never tries again by itself.
-
-    Raises:
-        SettingsError: the address or the password file cannot be used.
-    """
-    parts = urlsplit(settings.url)
-    if parts.scheme not in SCHEMES or not parts.hostname or parts.password:
-        message = "remote.url must be redis://host:port/database or rediss://…, its password in remote.password_file"
-        raise SettingsError(message)
-    password = None if settings.password_file is None else read_password(settings.password_file)
-    timeout_s = settings.timeout_ns / 1e9
-    return redis.Redis(
-        host=parts.hostname,
-        port=parts.port or 6379,
-        db=int(parts.path.strip("/") or 0),
-        username=settings.username,
-        password=password,
-        ssl=parts.scheme == "rediss",
-        socket_timeout=timeout_s,
-        socket_connect_timeout=timeout_s,
-        retry=Retry(NoBackoff(), 0),
-        max_connections=settings.tier.workers + 2,
-        ssl_ca_certs=None if settings.ca_file is None else str(settings.ca_file),
-    )
-
-
 class RemoteStore:
-    """Any number of threads, a connection each; every call ends within the timeout for each answer that it waits for."""
+    """Any number of threads, a connection each; every call ends within the timeout for each answer that it waits for.
 
-    def __init__(self, settings: RemoteSettings, payload_bytes: int, instance: str) -> None:
+    Each slot is with one thread at a time (the pool sees to that).
+
+    Raises:
+        SettingsError: address, password file or key file cannot be used.
+    """
+
+    def __init__(
+        self, settings: RemoteSettings, payload_bytes: int, fingerprint: int, instance: str, wall_ns: Callable[[], int]
+    ) -> None:
         self._client = client_of(settings)
+        self._cipher = None if settings.key_file is None else Cipher(read_secret(settings.key_file))
+        self._origin = Origin(fingerprint, NO_KEY if self._cipher is None else self._cipher.key_id)
+        self._wall_ns = wall_ns
         self._expiry_ms = max(settings.expiry_ns // _MS_NS, 1)
-        self._record_bytes = HEADER_BYTES + payload_bytes
+        self._record_bytes = HEAD_BYTES + payload_bytes + TAIL_BYTES
+        self._store = os.urandom(STORE_BYTES)
+        self._generations = count(1)
+        self._ends_ns: dict[Slot, int] = {}  # no lock needed: a slot is with one thread
         self._prefix = f"kvtrail:{instance}:"
         self._mark = f"{self._prefix}mark"
 
@@ -128,30 +98,37 @@ class RemoteStore:
                 raise SettingsError(message) from exc
             raise
 
-    def write(self, records: Sequence[RemoteRecord]) -> None:
+    def write(self, puts: Sequence[Put]) -> None:
         """Write records in one round trip. Blocks.
 
         Raises:
             NoSpaceError: the server is full.
             RemoteLostError: it did not take them; none of them counts as written.
+            StorageError: a name is too long for a record.
         """
+        records = [(self._key(put.slot), self._pack(put), self._live_ms(put)) for put in puts]
         with map_redis_errors(), self._client.pipeline(transaction=False) as pipeline:
-            for record in records:
-                value = b"".join((pack_header(record.block, record.payload), record.payload))
-                pipeline.set(self._key(record.slot), value, px=self._expiry_ms)
+            for key, value, live_ms in records:
+                pipeline.set(key, value, px=live_ms)
             pipeline.execute()
 
-    def read(self, records: Sequence[RemoteRecord]) -> None:
-        """Read records into their memory in one round trip, and believe each only if it is the block that is meant. Blocks.
+    def read(self, gets: Sequence[Get]) -> dict[BlockId, TransferError]:
+        """Read records in one round trip; those that are not to be believed, and why. Blocks.
+
+        Buffers of refused records hold anything; nobody may read them.
 
         Raises:
-            RecordMissingError, ChecksumError: one is not there (it may have expired), or is not as it was written.
             RemoteLostError: the server did not give them.
         """
         with map_redis_errors():
-            values = cast("list[bytes | None]", self._client.mget([self._key(record.slot) for record in records]))
-        for record, value in zip(records, values, strict=True):
-            self._believe(record, value)
+            values = cast("list[bytes | None]", self._client.mget([self._key(get.slot) for get in gets]))
+        faults: dict[BlockId, TransferError] = {}
+        for get, value in zip(gets, values, strict=True):
+            try:
+                self._believe(get, value)
+            except TransferError as fault:
+                faults[get.block.id] = fault
+        return faults
 
     def erase(self, slots: Sequence[Slot]) -> None:
         """Remove records, so that no path can read them. Blocks.
@@ -197,14 +174,43 @@ class RemoteStore:
         """Where a slot lies."""
         return f"{self._prefix}{slot}"
 
-    def _believe(self, record: RemoteRecord, value: bytes | None) -> None:
-        """Copy a payload out of a record that is what it should be."""
+    def _live_ms(self, put: Put) -> int:
+        """How long the server keeps a record: as long as it may be used, or the settings allow."""
+        wall_ns = self._wall_ns()
+        left_ms = max((put.keeping.expires_ns - wall_ns) // _MS_NS, 1) if put.keeping.expires_ns else self._expiry_ms
+        live_ms = min(left_ms, self._expiry_ms)
+        self._ends_ns[put.slot] = wall_ns + live_ms * _MS_NS
+        return live_ms
+
+    def _pack(self, put: Put) -> bytes:
+        """A record: head, payload as it is stored, tail."""
+        generation, length = next(self._generations), put.payload.nbytes
+        header = Header(put.block, put.slot, generation, length, put.keeping, self._origin, self._store)
+        stored: bytes | memoryview = put.payload
+        tag = None
+        if self._cipher is not None:
+            stored, tag = self._cipher.seal(header, put.payload)
+        stamp = Stamp(checksum(stored)) if tag is None else Stamp(checksum(stored), tag)
+        head, tail = bytearray(HEAD_BYTES), bytearray(TAIL_BYTES)
+        write_frame(header, stamp, memoryview(head), memoryview(tail))
+        return b"".join((head, stored, tail))
+
+    def _believe(self, get: Get, value: bytes | None) -> None:
+        """Copy a payload out of a record that is what it should be; raise what is wrong otherwise."""
         if value is None:
-            message = f"block {record.block.id:016x} is not on the remote: it expired, or the server dropped it"
-            raise RecordMissingError(message)
+            raise self._absent(get)
         if len(value) != self._record_bytes:
-            message = f"block {record.block.id:016x} has a record of {len(value)} bytes"
+            message = f"block {get.block.id:016x} has a record of {len(value)} bytes"
             raise ChecksumError(message)
         whole = memoryview(value)
-        check_record(whole[:HEADER_BYTES], whole[HEADER_BYTES:], record.block)
-        record.payload[:] = whole[HEADER_BYTES:]
+        head, stored, tail = whole[:HEAD_BYTES], whole[HEAD_BYTES:-TAIL_BYTES], whole[-TAIL_BYTES:]
+        header, stamp = check_whole(head, stored, tail)
+        check_owner(header, Meant(get.block, get.slot, get.into.nbytes, self._origin), self._wall_ns())
+        get.into[:] = stored if self._cipher is None else self._cipher.open(header, stored, stamp.tag)
+
+    def _absent(self, get: Get) -> TransferError:
+        """Why the server has nothing: its time was over, or it dropped it before."""
+        name = f"block {get.block.id:016x}"
+        if self._wall_ns() >= self._ends_ns.get(get.slot, 0):
+            return RecordExpiredError(f"{name} has expired on the remote")
+        return RecordMissingError(f"{name} is not on the remote any more: the server dropped it")

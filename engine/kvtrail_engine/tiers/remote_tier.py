@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 from kvtrail_engine.errors import RemoteLostError
 from kvtrail_engine.settings import RemoteSettings
 from kvtrail_engine.tiers.breaker import Breaker, BreakerStatistics, Prober
+from kvtrail_engine.tiers.keeping import WallTerms
 from kvtrail_engine.tiers.remote_store import RemoteStore
 
 
@@ -30,12 +31,13 @@ class RemoteTier:
     """Made and closed by the engine; blocks then for at most a few timeouts.
 
     Raises:
-        SettingsError: the address or the password cannot be used, or the server refuses us.
+        SettingsError: the server refuses us.
     """
 
-    def __init__(self, settings: RemoteSettings, payload_bytes: int, instance: str, listener: RemoteListener) -> None:
+    def __init__(self, settings: RemoteSettings, store: RemoteStore, terms: WallTerms, listener: RemoteListener) -> None:
         self.settings = settings
-        self.store = RemoteStore(settings, payload_bytes, instance)
+        self.store = store
+        self.terms = terms
         self.breaker = Breaker(settings.failures_to_open)
         self._listener = listener
         self._prober = Prober(

@@ -4,20 +4,27 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 from kvtrail_engine.errors import (
     ChecksumError,
     NoSpaceError,
+    RecordExpiredError,
+    RecordForeignError,
     RecordMissingError,
+    RecordVersionError,
     RemoteLostError,
     RemoteTimeoutError,
     SettingsError,
+    TransferError,
 )
 from kvtrail_engine.redis_process import RedisProcess
-from kvtrail_engine.tiers.pool import Block
-from kvtrail_engine.tiers.remote_store import RemoteRecord, RemoteStore
+from kvtrail_engine.tiers.block import Block
+from kvtrail_engine.tiers.envelope import Keeping
+from kvtrail_engine.tiers.remote_store import RemoteStore
+from kvtrail_engine.tiers.segments import Get, Put
 from kvtrail_schema.identity import BlockId, NamespaceId, Slot
 
 from tests.redis_server import kill, make_certificate, pause, redis_server, remote_of, resume
@@ -32,18 +39,50 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess]:
         yield running
 
 
+class Wall:
+    """A wall clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now_ns = time.time_ns()
+
+    def __call__(self) -> int:
+        """The time that it shows."""
+        return self.now_ns
+
+
+def make(
+    server: RedisProcess, name: str = "one", fingerprint: int = 5, wall: Wall | None = None, **changes: Any
+) -> RemoteStore:
+    """A store on a server."""
+    return RemoteStore(remote_of(server, **changes), SIZE, fingerprint, name, wall or time.time_ns)
+
+
 @pytest.fixture
 def store(server: RedisProcess) -> Iterator[RemoteStore]:
-    """A store on it."""
-    made = RemoteStore(remote_of(server), SIZE, "one")
+    """A store on the shared server."""
+    made = make(server)
     yield made
     made.close()
 
 
-def record(number: int, fill: int = 7) -> RemoteRecord:
+def block(number: int, ns: int = 3) -> Block:
+    """A block by its number."""
+    return Block(BlockId(number), NamespaceId(ns), None, 0, 32, owner="tenant", model_version="seed0")
+
+
+def put(number: int, fill: int = 7, keeping: Keeping = Keeping()) -> Put:  # noqa: B008 - frozen
     """The record of a block, in the slot of its number."""
-    block = Block(BlockId(number), NamespaceId(3), None, 0, 32)
-    return RemoteRecord(Slot(number), block, memoryview(bytearray([fill]) * SIZE))
+    return Put(Slot(number), block(number), memoryview(bytearray([fill]) * SIZE), keeping)
+
+
+def fetch(store: RemoteStore, *gets: Get) -> TransferError | None:
+    """What is wrong with the first record that is not to be believed; None if all are."""
+    return next(iter(store.read(gets).values()), None)
+
+
+def get(number: int, meant: Block | None = None) -> Get:
+    """A wish for a block in the slot of its number."""
+    return Get(Slot(number), meant or block(number), memoryview(bytearray(SIZE)))
 
 
 def raw(server: RedisProcess) -> "redis.Redis":
@@ -51,72 +90,105 @@ def raw(server: RedisProcess) -> "redis.Redis":
     return redis.Redis(port=server.port, password=server.password_file.read_text())
 
 
-def test_what_was_written_is_read(store: RemoteStore) -> None:
-    """Several records go and come in one call each, every byte of them."""
-    written, empty = [record(1, 11), record(2, 22)], [record(1, 0), record(2, 0)]
-    store.write(written)
-    store.read(empty)
+@pytest.mark.parametrize("is_encrypted", [False, True])
+def test_what_was_written_is_read(server: RedisProcess, tmp_path: Path, is_encrypted: bool) -> None:
+    """Several records go and come in one call each, every byte of them; encrypted, the server never sees one."""
+    secret = tmp_path / "secret"
+    secret.touch(mode=0o600)
+    secret.write_bytes(bytes(range(32)))
+    store = make(server, "sealed", key_file=secret if is_encrypted else None)
+    wishes = [get(1), get(2)]
+    store.write([put(1, 11), put(2, 22)])
 
-    assert [bytes(one.payload) for one in written] == [bytes(one.payload) for one in empty]
-
-
-@pytest.mark.parametrize("at", [0, 9, 40, 63, 64, SIZE])
-def test_a_changed_byte_is_seen(server: RedisProcess, store: RemoteStore, at: int) -> None:
-    """Whatever byte of header or payload changes on the way, nobody reads the record."""
-    store.write([record(1)])
+    assert fetch(store, *wishes) is None
+    assert [bytes([11]) * SIZE, bytes([22]) * SIZE] == [bytes(wish.into) for wish in wishes]
     with raw(server) as client:
-        key = client.keys("kvtrail:one:1")[0]
-        value = bytearray(client.get(key))
+        value = client.get("kvtrail:sealed:1")
+    assert isinstance(value, bytes)
+    assert is_encrypted != (bytes([11]) * 64 in value)
+    store.close()
+
+
+@pytest.mark.parametrize("at", [0, 9, 100, 511, 512, SIZE, SIZE + 513, SIZE + 543])
+def test_a_changed_byte_is_seen(server: RedisProcess, store: RemoteStore, at: int) -> None:
+    """Whatever byte of head, payload or tail changes on the way, nobody reads the record."""
+    store.write([put(1)])
+    with raw(server) as client:
+        value = bytearray(client.get("kvtrail:one:1") or b"")
         value[at] ^= 1
-        client.set(key, bytes(value))
-    target = record(1, 0)
+        client.set("kvtrail:one:1", bytes(value))
+    wish = get(1)
 
-    with pytest.raises((ChecksumError, RecordMissingError)):
-        store.read([target])
-    assert bytes(SIZE) == bytes(target.payload)
+    assert isinstance(fetch(store, wish), ChecksumError)
+    assert bytes(SIZE) == bytes(wish.into)
 
 
-def test_another_block_in_the_slot_is_seen(store: RemoteStore) -> None:
-    """A key proves nothing: the record says whose it is."""
-    store.write([record(1)])
-    other = RemoteRecord(Slot(1), Block(BlockId(9), NamespaceId(3), None, 0, 32), memoryview(bytearray(SIZE)))
-    foreign = RemoteRecord(Slot(1), Block(BlockId(1), NamespaceId(4), None, 0, 32), memoryview(bytearray(SIZE)))
+def test_a_bad_record_spoils_no_other(server: RedisProcess, store: RemoteStore) -> None:
+    """Of an op's records each is judged alone."""
+    store.write([put(1), put(2)])
+    with raw(server) as client:
+        client.set("kvtrail:one:1", b"short")
 
-    for wrong in (other, foreign):
-        with pytest.raises(ChecksumError):
-            store.read([wrong])
+    assert [BlockId(1)] == list(store.read([get(1), get(2)]))
+
+
+def test_a_record_is_believed_for_what_it_says(server: RedisProcess, store: RemoteStore) -> None:
+    """A key proves nothing: another block, another namespace, another owner, another model in the slot are all seen."""
+    store.write([put(1)])
+    other_model = make(server, fingerprint=6)
+    owned = replace(block(1), owner="somebody")
+
+    assert isinstance(fetch(store, get(1, block(9))), ChecksumError)
+    assert isinstance(fetch(store, get(1, block(1, ns=4))), RecordForeignError)
+    assert isinstance(fetch(store, get(1, owned)), RecordForeignError)
+    assert isinstance(fetch(other_model, get(1)), RecordVersionError)
+    other_model.close()
 
 
 def test_records_expire(server: RedisProcess) -> None:
-    """After its time a record is gone, from the server too."""
-    store = RemoteStore(remote_of(server, expiry_ns=60_000_000), SIZE, "short")
-    store.write([record(1)])
-    store.read([record(1)])
+    """After its time a record is gone from the server, and the reader is told that this is why."""
+    store = make(server, "short", expiry_ns=60_000_000)
+    store.write([put(1)])
+    before = fetch(store, get(1))
     time.sleep(0.12)
 
-    with pytest.raises(RecordMissingError):
-        store.read([record(1)])
+    assert before is None
+    assert isinstance(fetch(store, get(1)), RecordExpiredError)
+    store.close()
+
+
+def test_a_record_ends_when_it_says(server: RedisProcess) -> None:
+    """A record whose own time is over is not believed, even if the server still has it; the server is told of it too."""
+    wall = Wall()
+    store = make(server, "wall", wall=wall)
+    store.write([put(1, keeping=Keeping(expires_ns=wall() + 5_000_000_000))])
+    with raw(server) as client:
+        left_ms = client.pttl("kvtrail:wall:1")
+    wall.now_ns += 6_000_000_000
+
+    assert isinstance(left_ms, int)
+    assert 0 < left_ms <= 5_000
+    assert isinstance(fetch(store, get(1)), RecordExpiredError)
     store.close()
 
 
 def test_erased_is_gone(store: RemoteStore) -> None:
     """No path reads what was erased."""
-    store.write([record(1), record(2)])
+    store.write([put(1), put(2)])
     store.erase([Slot(1)])
 
-    store.read([record(2)])
-    with pytest.raises(RecordMissingError):
-        store.read([record(1)])
+    assert fetch(store, get(2)) is None
+    assert isinstance(fetch(store, get(1)), RecordMissingError)
 
 
 def test_a_silent_server_is_given_up_in_time(server: RedisProcess, store: RemoteStore) -> None:
     """A server that keeps its connections and answers nothing costs one timeout, no more."""
-    store.write([record(1)])
+    store.write([put(1)])
     pause(server)
     began_s = time.monotonic()
     try:
         with pytest.raises(RemoteTimeoutError):
-            store.read([record(1)])
+            store.read([get(1)])
         waited_s = time.monotonic() - began_s
     finally:
         resume(server)
@@ -130,42 +202,42 @@ def test_passwords_are_asked_for(server: RedisProcess, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.touch(mode=0o600)
     wrong.write_text("guess")
-    store = RemoteStore(remote_of(server, password_file=wrong), SIZE, "two")
+    store = make(server, "two", password_file=wrong)
 
     with pytest.raises(SettingsError, match="password_file"):
         store.check()
     store.close()
     wrong.chmod(0o644)
     with pytest.raises(SettingsError, match="chmod 600"):
-        RemoteStore(remote_of(server, password_file=wrong), SIZE, "two")
+        make(server, "two", password_file=wrong)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1", "redis://", "redis://:secret@127.0.0.1"])
 def test_strange_addresses_are_refused(server: RedisProcess, url: str) -> None:
     """Also one with a password in it: that belongs in a file."""
     with pytest.raises(SettingsError, match=r"remote\.url"):
-        RemoteStore(replace(remote_of(server), url=url), SIZE, "two")
+        RemoteStore(replace(remote_of(server), url=url), SIZE, 5, "two", time.time_ns)
 
 
 def test_a_full_server_is_no_lost_one(tmp_path: Path) -> None:
     """Where nothing more fits, that is the answer."""
     with redis_server(tmp_path, "maxmemory 1", "maxmemory-policy noeviction") as full:
-        store = RemoteStore(remote_of(full), SIZE, "full")
+        store = make(full)
 
         with pytest.raises(NoSpaceError):
-            store.write([record(1)])
+            store.write([put(1)])
         store.close()
 
 
 def test_a_server_that_began_anew_is_known(tmp_path: Path) -> None:
     """After a crash without a copy on disk its memory is empty, and it says so by the mark that is missing."""
     with redis_server(tmp_path) as server:
-        store = RemoteStore(remote_of(server), SIZE, "one")
+        store = make(server)
         store.check()
         kept = store.has_kept_all()
         kill(server)
         with pytest.raises(RemoteLostError):
-            store.read([record(1)])
+            store.read([get(1)])
         server.relaunch()
 
         assert kept
@@ -183,13 +255,14 @@ def test_tls(tmp_path: Path) -> None:
             client.config_set("port", 0)
             client.config_set("tls-port", server.port)
         settings = replace(remote_of(server, ca_file=certificate), url=f"rediss://127.0.0.1:{server.port}/0")
-        trusting, doubting = RemoteStore(settings, SIZE, "one"), RemoteStore(replace(settings, ca_file=None), SIZE, "one")
-        trusting.write([record(1, 5)])
-        target = record(1, 0)
-        trusting.read([target])
+        trusting = RemoteStore(settings, SIZE, 5, "one", time.time_ns)
+        doubting = RemoteStore(replace(settings, ca_file=None), SIZE, 5, "one", time.time_ns)
+        trusting.write([put(1, 5)])
+        wish = get(1)
 
-        assert bytes(record(1, 5).payload) == bytes(target.payload)
+        assert fetch(trusting, wish) is None
+        assert bytes([5]) * SIZE == bytes(wish.into)
         with pytest.raises(RemoteLostError, match="certificate"):
-            doubting.read([record(1)])
+            doubting.read([get(1)])
         trusting.close()
         doubting.close()
