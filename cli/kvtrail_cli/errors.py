@@ -54,6 +54,7 @@ _EXTRA_OF: Final = {
     "duckdb": "collector",
     "fastapi": "collector",
     "kafka": "kafka",
+    "redis": "engine",
     "sqlalchemy": "collector",
     "uvicorn": "collector",
     "streamlit": "dashboards",
