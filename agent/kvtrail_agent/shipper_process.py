@@ -68,7 +68,7 @@ def _courier(settings: AgentSettings) -> tuple[Transport, ThreadCourier]:
 
 def open_spool(ring: Path, settings: AgentSettings) -> Spool | None:
     """The spool of a ring, with what an earlier shipper left in it; None where there is to be none, or it cannot be used."""
-    if not settings.spool_bytes:
+    if not settings.spool_bytes or not _is_private(settings.spool_dir):
         return None
     spool = Spool(settings.spool_dir, ring.stem, ring, settings.spool_bytes)
     try:
@@ -76,6 +76,21 @@ def open_spool(ring: Path, settings: AgentSettings) -> Spool | None:
     except OSError as error:
         print(f"kvtrail shipper: no spool in {settings.spool_dir}: {error.strerror}", file=sys.stderr)  # noqa: T201 - its log
         return None
+
+
+def _is_private(directory: Path) -> bool:
+    """Whether a directory is for this user alone, or not there yet; what is not is told in the log."""
+    try:
+        found = directory.stat()
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        print(f"kvtrail shipper: no spool in {directory}: {error.strerror}", file=sys.stderr)  # noqa: T201 - its log
+        return False
+    if found.st_uid == os.getuid() and not found.st_mode & 0o077:
+        return True
+    print(f"kvtrail shipper: no spool: {directory} is open to others, chmod 700 it", file=sys.stderr)  # noqa: T201 - its log
+    return False
 
 
 def main() -> int:

@@ -234,6 +234,7 @@ class Spool:
         mark = os.open(self._directory / RING_NAME, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(mark, str(self._ring).encode())
+            os.fsync(mark)  # without it nobody would know, after a crash of the host, that the ring is lost
         finally:
             os.close(mark)
 
@@ -257,6 +258,7 @@ class Spool:
         if writer is not None:
             with contextlib.suppress(OSError):
                 writer.close(sync=True)
+                _sync_names(self._directory)
 
     def _delete(self, number: int) -> None:
         """Take a segment away; one that is gone already is fine."""
@@ -282,6 +284,19 @@ def ring_of(directory: Path) -> Path | None:
     except OSError:
         return None
     return Path(text) if text else None
+
+
+def _sync_names(directory: Path) -> None:
+    """Bring the names of files to the disk too: one without a name is read by nobody.
+
+    Raises:
+        OSError: the disk does not take it.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _bytes_in(directory: Path) -> int:
