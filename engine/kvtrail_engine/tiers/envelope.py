@@ -29,8 +29,13 @@ NO_PARENT: Final = 2**64 - 1
 STORE_BYTES: Final = 16
 TAG_BYTES: Final = 16
 NO_KEY: Final = 0
-_FIXED: Final = struct.Struct("<4sBBBxIIIQQQQQQQqqQ16sHH")
 _BODY: Final = struct.Struct("<Q16s")
+_MEANT: Final = struct.Struct("<4sBB2xIIIHHQQQQQQQ")
+_MORE: Final = struct.Struct("<QqqB15x16s")
+_EXPIRES_AT: Final = _BODY.size + _MEANT.size + 16
+_GENERATION_AT: Final = _BODY.size + _MEANT.size
+_NAMES_AT: Final = _BODY.size + _MEANT.size + _MORE.size
+_I64: Final = struct.Struct("<q")
 _SUM: Final = struct.Struct("<Q")
 _TRAILER: Final = struct.Struct("<4s4xQQ")
 _SCHEMA: Final = 2
@@ -61,6 +66,38 @@ class Keeping:
 
 
 @dataclass(frozen=True, slots=True)
+class Meant:
+    """What an index says that a place holds."""
+
+    block: Block
+    slot: Slot
+    length: int
+    origin: Origin
+
+    def packed(self) -> tuple[bytes, bytes]:
+        """These facts as they stand in a header: those of fixed size, and the names."""
+        block, owner, version = self.block, self.block.owner.encode(), self.block.model_version.encode()
+        fixed = _MEANT.pack(
+            MAGIC,
+            _SCHEMA,
+            block.dtype,
+            self.slot,
+            block.token_start,
+            block.tokens,
+            len(owner),
+            len(version),
+            block.id,
+            block.ns,
+            NO_PARENT if block.parent is None else block.parent,
+            block.content,
+            self.origin.fingerprint,
+            self.length,
+            self.origin.key_id,
+        )
+        return fixed, owner + version
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """What a record says of itself."""
 
@@ -76,31 +113,10 @@ class Header:
 
     def identity(self) -> bytes:
         """Everything but checksum and tag: what encryption binds a payload to."""
-        block, keeping = self.block, self.keeping
-        owner, version = block.owner.encode(), block.model_version.encode()
-        fixed = _FIXED.pack(
-            MAGIC,
-            _SCHEMA,
-            block.dtype,
-            keeping.priority,
-            self.slot,
-            block.token_start,
-            block.tokens,
-            self.generation,
-            block.id,
-            block.ns,
-            NO_PARENT if block.parent is None else block.parent,
-            block.content,
-            self.origin.fingerprint,
-            self.length,
-            keeping.priority_until_ns,
-            keeping.expires_ns,
-            self.origin.key_id,
-            self.store,
-            len(owner),
-            len(version),
-        )
-        return fixed + owner + version
+        keeping = self.keeping
+        more = _MORE.pack(self.generation, keeping.priority_until_ns, keeping.expires_ns, keeping.priority, self.store)
+        fixed, names = Meant(self.block, self.slot, self.length, self.origin).packed()
+        return fixed + more + names
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +125,6 @@ class Stamp:
 
     payload_sum: int
     tag: bytes = bytes(TAG_BYTES)
-
-
-@dataclass(frozen=True, slots=True)
-class Meant:
-    """What an index says that a place holds."""
-
-    block: Block
-    slot: Slot
-    length: int
-    origin: Origin
 
 
 def checksum(data: bytes | bytearray | memoryview) -> int:
@@ -150,13 +156,25 @@ def read_header(head: memoryview) -> tuple[Header, Stamp]:
         RecordMissingError: nothing was ever written there, or it was erased.
         ChecksumError: the header is not as it was written, or of a form that is not known here.
     """
-    if head == bytes(len(head)):
-        message = "no record"
-        raise RecordMissingError(message)
-    if _head_sum(head) != checksum(head[: -_SUM.size]):
-        message = "header is torn"
-        raise ChecksumError(message)
+    _check_head(head)
     return _unpack(head)
+
+
+def check_sums(head: memoryview, payload: memoryview, tail: memoryview) -> None:
+    """Whether every byte of a record is as it was written; what it says is not asked.
+
+    Raises:
+        RecordMissingError: nothing lies there.
+        ChecksumError: header, payload or trailer is not as it was written.
+    """
+    head_sum = _check_head(head)
+    generation = _SUM.unpack_from(head, _GENERATION_AT)[0]
+    if tail != _trailer(generation, head_sum, len(tail)):
+        message = f"record {generation} has no end"
+        raise ChecksumError(message)
+    if _SUM.unpack_from(head)[0] != checksum(payload):
+        message = f"payload of record {generation} is not as it was written"
+        raise ChecksumError(message)
 
 
 def check_whole(head: memoryview, payload: memoryview, tail: memoryview) -> tuple[Header, Stamp]:
@@ -164,16 +182,18 @@ def check_whole(head: memoryview, payload: memoryview, tail: memoryview) -> tupl
 
     Raises:
         RecordMissingError: nothing lies there.
-        ChecksumError: header, payload or trailer is not as it was written.
+        ChecksumError: header, payload or trailer is not as it was written, or of a form that is not known here.
     """
-    header, stamp = read_header(head)
-    if tail != _trailer(header.generation, _head_sum(head), len(tail)):
-        message = f"record of block {header.block.id:016x} has no end"
-        raise ChecksumError(message)
-    if stamp.payload_sum != checksum(payload):
-        message = f"payload of block {header.block.id:016x} is not as it was written"
-        raise ChecksumError(message)
-    return header, stamp
+    check_sums(head, payload, tail)
+    return _unpack(head)
+
+
+def is_meant(head: memoryview, meant: Meant, wall_ns: int) -> bool:
+    """Whether a whole header says exactly what the index means, and has not expired; `check_owner` says why not."""
+    fixed, names = meant.packed()
+    is_same = head[_BODY.size : _GENERATION_AT] == fixed and head[_NAMES_AT : _NAMES_AT + len(names)] == names
+    expires_ns: int = _I64.unpack_from(head, _EXPIRES_AT)[0]
+    return is_same and not 0 < expires_ns <= wall_ns
 
 
 def check_owner(header: Header, meant: Meant, wall_ns: int) -> None:
@@ -197,10 +217,17 @@ def check_owner(header: Header, meant: Meant, wall_ns: int) -> None:
         raise RecordExpiredError(f"{named} has expired")
 
 
-def _head_sum(head: memoryview) -> int:
-    """The checksum that a header ends with."""
-    found: int = _SUM.unpack_from(head, len(head) - _SUM.size)[0]
-    return found
+def _check_head(head: memoryview) -> int:
+    """The checksum that a header ends with, if it is right; as `read_header` otherwise."""
+    room = len(head) - _SUM.size
+    found: int = _SUM.unpack_from(head, room)[0]
+    if found == checksum(head[:room]):
+        return found
+    if any(head):
+        message = "header is torn"
+        raise ChecksumError(message)
+    message = "no record"
+    raise RecordMissingError(message)
 
 
 def _trailer(generation: int, head_sum: int, size: int) -> bytes:
@@ -211,15 +238,15 @@ def _trailer(generation: int, head_sum: int, size: int) -> bytes:
 def _unpack(head: memoryview) -> tuple[Header, Stamp]:
     """The fields of a header whose checksum holds."""
     payload_sum, tag = _BODY.unpack_from(head)
-    fields = _FIXED.unpack_from(head, _BODY.size)
-    magic, schema, dtype, priority, slot, start, tokens, generation, block, ns, parent, content = fields[:12]
-    fingerprint, length, priority_until_ns, expires_ns, key_id, store, owner_bytes, version_bytes = fields[12:]
+    fields = _MEANT.unpack_from(head, _BODY.size)
+    magic, schema, dtype, slot, start, tokens, owner_bytes, version_bytes = fields[:8]
+    block, ns, parent, content, fingerprint, length, key_id = fields[8:]
     if (magic, schema) != (MAGIC, _SCHEMA) or dtype not in _DTYPES:
         message = f"record of a form {schema} and dtype {dtype} that is not known here"
         raise ChecksumError(message)
-    names = _BODY.size + _FIXED.size
-    owner = bytes(head[names : names + owner_bytes]).decode()
-    version = bytes(head[names + owner_bytes : names + owner_bytes + version_bytes]).decode()
+    generation, priority_until_ns, expires_ns, priority, store = _MORE.unpack_from(head, _GENERATION_AT)
+    owner = bytes(head[_NAMES_AT : _NAMES_AT + owner_bytes]).decode()
+    version = bytes(head[_NAMES_AT + owner_bytes : _NAMES_AT + owner_bytes + version_bytes]).decode()
     stored = Block(
         BlockId(block),
         NamespaceId(ns),

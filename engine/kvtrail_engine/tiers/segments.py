@@ -24,8 +24,10 @@ from kvtrail_engine.tiers.envelope import (
     Origin,
     Stamp,
     check_owner,
-    check_whole,
+    check_sums,
     checksum,
+    is_meant,
+    read_header,
     write_frame,
 )
 from kvtrail_engine.tiers.frames import Frames
@@ -284,12 +286,16 @@ class SegmentStore:
 
     def _believe(self, get: Get, stored: memoryview, head: memoryview, tail: memoryview) -> None:
         """Raise unless the record is the one that is meant; put its payload where it belongs."""
-        header, stamp = check_whole(head, stored, tail)
-        check_owner(header, Meant(get.block, get.slot, get.into.nbytes, self.origin), self._wall_ns())
+        check_sums(head, stored, tail)
+        length = get.into.nbytes
+        meant, wall_ns = Meant(get.block, get.slot, length, self.origin), self._wall_ns()
+        if not is_meant(head, meant, wall_ns):
+            check_owner(read_header(head)[0], meant, wall_ns)
         if self._cipher is not None:
-            get.into[:] = self._cipher.open(header, stored[: header.length], stamp.tag)
+            header, stamp = read_header(head)
+            get.into[:] = self._cipher.open(header, stored[:length], stamp.tag)
         elif stored is not get.into:
-            get.into[:] = stored[: header.length]
+            get.into[:] = stored[:length]
 
     def _sync(self, files: set[int], size_bytes: int) -> None:
         """Make what was written safe, as often as the policy says."""
