@@ -27,8 +27,9 @@ class Delivery:
 
     @property
     def size_bytes(self) -> int:
-        """The memory that waits with it."""
-        return int(self.incoming.batch.table.nbytes)
+        """The memory that waits with it. Columns in which nothing stands share one run of zeros, which is not counted."""
+        columns = self.incoming.batch.table.columns
+        return sum(int(column.nbytes) for column in columns if column.null_count < len(column))
 
     @property
     def rows(self) -> int:
