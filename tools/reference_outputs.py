@@ -3,6 +3,7 @@
 import json
 
 import msgspec
+from kvtrail_cli.bench.engine_shapes import EngineBench
 from kvtrail_cli.bench.shapes import IngestBench
 from kvtrail_cli.commands.agent import AgentRecover
 from kvtrail_cli.commands.engine import EngineRun
@@ -22,6 +23,7 @@ ANSWERS = {
     "engine run": EngineRun,
     "agent recover": AgentRecover,
     "compare": Compare,
+    "bench engine": EngineBench,
     "bench ingest": IngestBench,
 }
 """Each verb with `--json`, and what it answers."""
