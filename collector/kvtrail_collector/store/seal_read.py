@@ -32,6 +32,8 @@ SELECT $columns FROM {HOT} JOIN streams USING (stream_id) WHERE {HOT}.rowid >= ?
 ORDER BY stream_id, req, seq
 """  # noqa: S608  # as above
 _ALWAYS: Final = ("engine", "epoch", "rank")
+_FILE_ROWS: Final = 4 * ROW_GROUP
+"""Rows of one row group of a sealed file: large ones pack better, and all of one is in memory while it is written."""
 _OLDEST_NS: Final = -(2**63)
 
 
@@ -72,7 +74,7 @@ def ranges_of(cursor: duckdb.DuckDBPyConnection, due: Due) -> dict[int, RangeSet
 def rows_of(cursor: duckdb.DuckDBPyConnection, due: Due) -> Iterable[pa.RecordBatch]:
     """The rows that are due, in the order of a sealed file; the columns that hold anything."""
     statement = _ROWS.replace("$columns", ", ".join(f'"{name}"' for name in _used(cursor, due)))
-    return cursor.execute(statement, [due.first, due.first + due.rows]).to_arrow_reader(ROW_GROUP)
+    return cursor.execute(statement, [due.first, due.first + due.rows]).to_arrow_reader(_FILE_ROWS)
 
 
 def _used(cursor: duckdb.DuckDBPyConnection, due: Due) -> list[str]:
