@@ -8,6 +8,7 @@ from kvtrail_agent.settings import setting_docs as agent_settings
 from kvtrail_collector.detectors.registry import DETECTORS
 from kvtrail_collector.metric_names import HELP, CounterName, GaugeName, HistogramName
 from kvtrail_collector.settings import setting_docs as collector_settings
+from kvtrail_schema.kafka_options import options_docs
 
 NOTE = "Generated from the code by `make generate`; do not edit.\n"
 
@@ -30,6 +31,16 @@ def settings_page() -> str:
         + _table(("name", "variable", "default", "meaning"), collector)
         + "\n## Agent\n\nGiven in code, as `AgentSettings`; `kvtrail engine run` has flags for those that matter there.\n\n"
         + _table(("name", "default", "meaning"), agent)
+        + _kafka_options()
+    )
+
+
+def _kafka_options() -> str:
+    """Every line that a file of options for Kafka may have."""
+    rows = [(f"`{name}`", f"`{value}`" if value else "none", text) for name, value, text in options_docs()]
+    return (
+        "\n## Kafka options\n\nLines of the TOML file that `kafka_options_file` names, for collector and agent alike; its\n"
+        "owner alone may read it.\n\n" + _table(("name", "default", "meaning"), rows)
     )
 
 

@@ -29,7 +29,14 @@ def kafka_flags(bootstrap: str, topic: str) -> tuple[str, ...]:
 def recorder(transport: str, folder: Path) -> Iterator[Recorder]:
     """A recorder with its shipper in a process of its own."""
     recording = Recorder.start(
-        AgentSettings(engine="e2e", transport=transport, ring_dir=folder / "rings", flush_rows=BATCH, flush_interval_ms=50)
+        AgentSettings(
+            engine="e2e",
+            transport=transport,
+            ring_dir=folder / "rings",
+            spool_dir=folder / "spool",
+            flush_rows=BATCH,
+            flush_interval_ms=50,
+        )
     )
     try:
         yield recording
