@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 import torch
 from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.enums import Tier
+from kvtrail_schema.identity import Slot
 from kvtrail_schema.reasons import BackpressureReason, InvalidateReason
 
 from kvtrail_engine.backpressure import Pressure, PressureStatistics, QueueWatch
@@ -189,6 +190,11 @@ class Engine:
             raise EngineClosedError(message)
         self._journal.invalidate(selected)
         return invalidate(self._invalidator, self.ask, selected, reason, timeout_s)
+
+    def finish_erasing(self, tier: Tier, slots: frozenset[Slot]) -> None:
+        """Runs on the engine's thread: what was invalidated in these slots is erased at last."""
+        done = [copy for copy in self._invalidator.to_erase() if copy.tier is tier and copy.slot in slots]
+        self._invalidator.finish(done, {})
 
     def blocks_of(self, spec: RequestSpec) -> tuple[Block, ...]:
         """The full blocks that a request's prompt has in this engine."""
@@ -375,11 +381,12 @@ class RemoteReports:
         """What lies there is computed again from now on, or its requests are rejected."""
         self._engine.call_on_thread(lambda: self._engine.context.pressure.begin(BackpressureReason.REMOTE_LOST))
 
-    def remote_back(self, *, has_kept_all: bool) -> None:
-        """Read from it again; a server that began anew has nothing any more."""
+    def remote_back(self, *, has_kept_all: bool, erased: frozenset[Slot]) -> None:
+        """Read from it again; a server that began anew has nothing any more. Slots that are erased now are free."""
 
         def take_back() -> None:
             self._engine.context.pressure.end(BackpressureReason.REMOTE_LOST)
+            self._engine.finish_erasing(Tier.REMOTE, erased)
             if not has_kept_all:
                 self._engine.maintenance.clear(Tier.REMOTE)
 

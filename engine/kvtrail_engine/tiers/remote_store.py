@@ -5,6 +5,7 @@ same form as on nvme. Keys expire by themselves, so that an engine that is kille
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -79,6 +80,8 @@ class RemoteStore:
         self._store = os.urandom(STORE_BYTES)
         self._generations = count(1)
         self._ends_ns: dict[Slot, int] = {}  # no lock needed: a slot is with one thread
+        self._lock = threading.Lock()
+        self._unerased: set[Slot] = set()  # guarded by _lock
         self._prefix = f"kvtrail:{instance}:"
         self._mark = f"{self._prefix}mark"
 
@@ -134,10 +137,26 @@ class RemoteStore:
         """Remove records, so that no path can read them. Blocks.
 
         Raises:
-            RemoteLostError: the server did not do it; they go when they expire.
+            RemoteLostError: the server did not do it; `erase_left` does, once it is back.
         """
+        with self._lock:
+            self._unerased |= set(slots)
         with map_redis_errors():
             self._client.unlink(*map(self._key, slots))
+        with self._lock:
+            self._unerased -= set(slots)
+
+    def erase_left(self) -> frozenset[Slot]:
+        """Remove what could not be removed before; which slots that were. Blocks.
+
+        Raises:
+            RemoteLostError: the server still does not do it.
+        """
+        with self._lock:
+            left = frozenset(self._unerased)
+        if left:
+            self.erase(sorted(left))
+        return left
 
     def is_back(self) -> bool:
         """Whether the server takes and gives something of a record's size in time. Blocks, never raises."""
