@@ -57,6 +57,7 @@ def bench_ingest(load: Load, folder: Path, advance: Advance) -> IngestBench:
         sealed_bytes_per_event=_sealed_bytes_per_event(folder),
         rss_mb=peaks.rss_bytes / 1e6,
         wal_max_mb=peaks.wal_bytes / 1e6,
+        cpu_s_per_million_events=peaks.cpu_s * 1e6 / events,
         readers=load.readers,
         growth=tuple(_growth(arrivals)),
     )

@@ -18,6 +18,9 @@ _START_S: Final = 60.0
 _STOP_S: Final = 120.0
 _POLL_S: Final = 0.05
 STORE: Final = "events.duckdb"
+# Places in /proc/PID/stat behind the name of the program.
+_USER_TICKS: Final = 11
+_SYSTEM_TICKS: Final = 12
 
 
 class Server(NamedTuple):
@@ -31,11 +34,14 @@ class Peaks:
     """The most memory and the longest log that were seen, looking every 50 ms on a thread of its own."""
 
     def __init__(self, pid: int, folder: Path) -> None:
+        self._stat = Path(f"/proc/{pid}/stat")
         self._status = Path(f"/proc/{pid}/status")
         self._wal = folder / f"{STORE}.wal"
         self._done = threading.Event()
         self.rss_bytes = 0  # written by the thread alone, read after its end
         self.wal_bytes = 0  # as above
+        self.cpu_s = 0.0  # as above
+        self._cpu_begin_s = _cpu_s(self._stat)
         self._thread = threading.Thread(target=self._run, name="kvtrail-bench-peaks", daemon=True)
         self._thread.start()
 
@@ -49,6 +55,16 @@ class Peaks:
         while not self._done.wait(_POLL_S):
             self.rss_bytes = max(self.rss_bytes, _rss_bytes(self._status))
             self.wal_bytes = max(self.wal_bytes, _size_bytes(self._wal))
+            self.cpu_s = max(self.cpu_s, _cpu_s(self._stat) - self._cpu_begin_s)
+
+
+def _cpu_s(stat: Path) -> float:
+    """The processor time that a process used, in user and kernel mode; 0 where nothing says."""
+    try:
+        fields = stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) / os.sysconf("SC_CLK_TCK")
 
 
 def _rss_bytes(status: Path) -> int:

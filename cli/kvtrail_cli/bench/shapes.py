@@ -15,6 +15,7 @@ class IngestBench(msgspec.Struct, frozen=True):
 
     `lag_p99_ms` is from sending a batch to its acknowledgement; `hot_bytes_per_event` is the whole file with its
     projections after a clean end; `rss_mb` and `wal_max_mb` are the most that was seen, looking every 50 ms.
+    `cpu_s_per_million_events` is what the collector's process used, on all cores: the figure that others' load moves least.
     """
 
     source: str
@@ -26,6 +27,7 @@ class IngestBench(msgspec.Struct, frozen=True):
     sealed_bytes_per_event: float
     rss_mb: float
     wal_max_mb: float
+    cpu_s_per_million_events: float
     readers: int
     growth: tuple[GrowthPoint, ...]
     device: str | None = None

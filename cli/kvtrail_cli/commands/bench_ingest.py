@@ -44,6 +44,7 @@ def _view(found: IngestBench) -> Table:
         "from sending to acknowledgement, P99": f"{found.lag_p99_ms:,.0f} ms",
         "bytes an event, hot file with projections": f"{found.hot_bytes_per_event:.1f}",
         "bytes an event, sealed": f"{found.sealed_bytes_per_event:.1f}",
+        "processor time of the collector, a million events": f"{found.cpu_s_per_million_events:.2f} s",
         "memory of the collector, at most": f"{found.rss_mb:,.0f} MB",
         "log of the hot file, at most": f"{found.wal_max_mb:,.0f} MB",
         **{f"events a second, around row {at.rows:,}": f"{at.events_per_s:,.0f}" for at in found.growth},
