@@ -136,3 +136,18 @@ def test_a_spool_directory_that_is_open_to_others_is_not_used(private_dir: Path,
 
     assert open_spool(config.ring, config.settings) is None
     assert "chmod 700" in capsys.readouterr().err
+
+
+def test_a_shipper_loads_no_pandas() -> None:
+    """Pyarrow would, at its first conversion, if it is installed: half a second in which nobody reads the ring."""
+    program = (
+        "import sys\n"
+        "from kvtrail_agent.shipper_process import WithoutPandas\n"
+        "sys.meta_path.insert(0, WithoutPandas())\n"
+        "import pyarrow\n"
+        "pyarrow.array([1, 2]).to_pylist()\n"
+        "print('pandas' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout.strip() == "False"
