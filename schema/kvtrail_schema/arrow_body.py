@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from kvtrail_schema.arrow_schema import EVENT_SCHEMA, EXTRA
+from kvtrail_schema.compact import compact, expand
 
 _METADATA_BYTES: Final = 1 << 20
 _COLUMNS: Final = 512
@@ -34,12 +35,9 @@ _COMPRESSION_FIELD: Final = 3
 
 
 def write_body(table: pa.Table) -> bytes:
-    """The columns that hold anything, as one Arrow stream with one record batch; times as differences."""
+    """The columns that hold anything, made small, as one Arrow stream with one record batch."""
     used = [name for name in table.column_names if table[name].null_count < table.num_rows]
-    plain = table.select(used).combine_chunks()
-    times = plain["t_ns"].to_numpy()
-    differences = pa.array(np.diff(times, prepend=np.int64(0)), type=pa.int64())
-    plain = plain.set_column(used.index("t_ns"), "t_ns", differences)
+    plain = compact(table.select(used))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, plain.schema) as writer:
         writer.write_table(plain)
@@ -54,7 +52,7 @@ def read_body(body: pa.Buffer, rows: int, extra_bytes: int) -> pa.Table:
     Raises:
         ValueError, TypeError, KeyError, OSError, struct.error, pa.ArrowException: it is no body of a batch.
     """
-    table = _read_table(body, rows)
+    table = expand(_read_table(body, rows))
     zeros = pa.py_buffer(bytes(_WIDEST_BYTES * (rows + 1)))
     columns = [_column(table, field, zeros) for field in EVENT_SCHEMA]
     if columns[EVENT_SCHEMA.names.index("kind")].null_count:
@@ -159,10 +157,10 @@ def _nulls(rows: int, kind: pa.DataType, zeros: pa.Buffer) -> pa.Array[Any]:
 
 def _summed(differences: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     """Times from their differences."""
-    if differences.type != pa.int64() or differences.null_count:
+    if not pa.types.is_integer(differences.type) or differences.null_count:
         message = f"times are {differences.type} with {differences.null_count} nulls, not whole numbers"
         raise TypeError(message)
-    return pa.chunked_array([pa.array(np.cumsum(differences.combine_chunks().to_numpy(), dtype=np.int64))])
+    return pa.chunked_array([pa.array(np.cumsum(differences.combine_chunks().cast(pa.int64()).to_numpy(), dtype=np.int64))])
 
 
 def _extra(table: pa.Table, extra_bytes: int) -> pa.ChunkedArray[pa.StringScalar]:

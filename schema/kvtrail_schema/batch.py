@@ -1,8 +1,8 @@
 """The form of events on the wire: one batch is one frame, self-describing, checksummed, bounded.
 
 The frame and its header stand in `header.py`. The body (`arrow_body.py`) is one Arrow IPC stream, zstd-compressed as a
-whole, so that its size after decompression stands in the header and is checked before anything is decompressed. `t_ns`
-travels as differences; columns in which every value is null do not travel. A frame is complete in itself: it can be
+whole, so that its size after decompression stands in the header and is checked before anything is decompressed. Columns
+travel as `compact.py` makes them; those in which every value is null do not. A frame is complete in itself: it can be
 stored, replayed and merged in any order.
 """
 

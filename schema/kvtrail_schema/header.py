@@ -21,7 +21,9 @@ from kvtrail_schema.errors import BodyInvalid, ChecksumMismatch, FrameTooLarge, 
 from kvtrail_schema.identity import LARGEST_ID
 from kvtrail_schema.reasons import DropReason
 
-VERSION: Final = 1
+VERSION: Final = 2
+READABLE_VERSIONS: Final = frozenset({1, 2})
+"""Version 2 made the columns of the body smaller (`compact.py`); its header is that of version 1."""
 MAGIC: Final = b"KVTR"
 CONTENT_TYPE: Final = "application/vnd.kvtrail.batch"
 _PREFIX: Final = struct.Struct("<4sHII")
@@ -128,8 +130,8 @@ def split_frame(frame: memoryview, limits: Limits) -> tuple[BatchHeader, memoryv
         message = f"frame of {frame.nbytes} bytes does not begin like a kvtrail batch: is another program sending here?"
         raise NotABatch(message)
     _, version, header_bytes, checksum = _PREFIX.unpack_from(frame)
-    if version != VERSION:
-        message = f"frame has version {version}, this reader knows {VERSION}: upgrade the collector"
+    if version not in READABLE_VERSIONS:
+        message = f"frame has version {version}, this reader knows {VERSION} and older: upgrade the collector"
         raise VersionUnknown(message)
     if header_bytes > min(limits.header_bytes, frame.nbytes - _PREFIX.size):
         message = f"header says {header_bytes} bytes, the frame has {frame.nbytes}: it is cut or forged"
@@ -138,10 +140,10 @@ def split_frame(frame: memoryview, limits: Limits) -> tuple[BatchHeader, memoryv
         message = "checksum of the frame does not match its bytes: they changed on the way"
         raise ChecksumMismatch(message)
     end = _PREFIX.size + header_bytes
-    return _header(frame[_PREFIX.size : end], limits), frame[end:]
+    return _header(frame[_PREFIX.size : end], version, limits), frame[end:]
 
 
-def _header(raw: memoryview, limits: Limits) -> BatchHeader:
+def _header(raw: memoryview, version: int, limits: Limits) -> BatchHeader:
     """The header, decoded and checked against its bounds and itself."""
     try:
         header = msgspec.json.decode(raw, type=BatchHeader)
@@ -154,19 +156,19 @@ def _header(raw: memoryview, limits: Limits) -> BatchHeader:
     if len(header.engine.encode()) > limits.engine_bytes:
         message = f"engine name of {len(header.engine.encode())} bytes is over the limit of {limits.engine_bytes}"
         raise FrameTooLarge(message)
-    problem = _contradiction(header)
+    problem = _contradiction(header, version)
     if problem:
         message = f"header of the frame contradicts itself: {problem}"
         raise BodyInvalid(message)
     return header
 
 
-def _contradiction(header: BatchHeader) -> str:
+def _contradiction(header: BatchHeader, version: int) -> str:
     """What in a header cannot be, or an empty text."""
     if any(not low <= number <= high for number, low, high in _numbers_of(header)):
         return "a number that does not fit its field"
-    if header.version != VERSION or not header.engine:
-        return f"version {header.version} of engine {header.engine!r} inside a frame of version {VERSION}"
+    if header.version != version or not header.engine:
+        return f"version {header.version} of engine {header.engine!r} inside a frame of version {version}"
     if header.count and not 1 <= header.first_seq <= header.last_seq:
         return f"seqs run from {header.first_seq} to {header.last_seq}"
     if header.count > header.last_seq - header.first_seq + 1:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 import pyarrow as pa
 from kvtrail_schema.arrow_schema import table_of
-from kvtrail_schema.batch import BatchHeader, encode_batch
+from kvtrail_schema.batch import VERSION, BatchHeader, encode_batch
 from kvtrail_schema.clock import Clocks
 from kvtrail_schema.events import Event
 from kvtrail_schema.header import join_frame
@@ -20,7 +20,7 @@ def header_of(first_seq: int = 1, last_seq: int = 1, count: int | None = None, *
     """A header of engine `e`, epoch 7, rank 0."""
     span = last_seq - first_seq + 1
     values: dict[str, Any] = {
-        "version": 1,
+        "version": VERSION,
         "engine": "e",
         "epoch": 7,
         "rank": 0,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kvtrail_schema.arrow_schema import EVENT_SCHEMA, EXTRA, UnknownEvent, events_of, table_of
-from kvtrail_schema.batch import BatchHeader, DropRange, StreamState, decode_batch, encode_batch, peek_header
+from kvtrail_schema.batch import VERSION, BatchHeader, DropRange, StreamState, decode_batch, encode_batch, peek_header
 from kvtrail_schema.clock import Clocks
 from kvtrail_schema.enums import Stage
 from kvtrail_schema.errors import BodyInvalid
@@ -34,7 +34,7 @@ def drop_ranges(draw: st.DrawFn) -> DropRange:
 
 HEARTBEATS = st.builds(
     BatchHeader,
-    version=st.just(1),
+    version=st.just(VERSION),
     engine=TEXTS.filter(bool),
     epoch=IDS,
     rank=st.integers(0, 2**16 - 2),

@@ -216,7 +216,7 @@ HEADERS: dict[str, dict[str, Any]] = {
     "last before first": {"first_seq": 3, "last_seq": 2, "count": 1},
     "more rows than seqs": {"count": 5},
     "drop that ends before it begins": {"drops": (DROP,)},
-    "another version inside": {"version": 2},
+    "another version inside": {"version": VERSION - 1},
 }
 
 
