@@ -73,6 +73,7 @@ def kill_one(data_dir: Path, seed: int, wait_s: float) -> None:
     victim.start()
     says.close()
     assert hears.poll(60), "the engine did not begin"
+    hears.recv()  # fails if it ended by itself
     time.sleep(wait_s)
     victim.kill()
     victim.join(30)

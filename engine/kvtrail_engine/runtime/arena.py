@@ -22,10 +22,14 @@ class Arena:
         self.data = _zeros(shape, device, pinned=pinned)
         self.pinned = pinned
         self.block_bytes = settings.block_bytes
+        self._bytes: memoryview | None = None  # set once; two threads may, to the same
 
     def buffer(self, slot: int) -> memoryview:
         """The bytes of one slot of a CPU arena, shared, writable."""
-        return self.data[slot].numpy().data.cast("B")
+        memory = self._bytes
+        if memory is None:
+            memory = self._bytes = self.data.view(-1).numpy().data.cast("B")
+        return memory[slot * self.block_bytes : (slot + 1) * self.block_bytes]
 
     def swap(self, first: int, second: int) -> None:
         """Exchange the data of two slots and nothing else: a defect on purpose, for proofs that defects show."""
