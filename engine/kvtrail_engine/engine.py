@@ -1,6 +1,5 @@
 """The engine as its users hold it: start, submit, close."""
 
-import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ import torch
 from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import Slot
-from kvtrail_schema.reasons import BackpressureReason, InvalidateReason
+from kvtrail_schema.reasons import InvalidateReason
 
 from kvtrail_engine.backpressure import Pressure, PressureStatistics, QueueWatch
 from kvtrail_engine.clock import Clock, SystemClock
@@ -49,12 +48,11 @@ from kvtrail_engine.tiers.nvme import NvmeMover
 from kvtrail_engine.tiers.nvme_tier import NvmeTier
 from kvtrail_engine.tiers.pool import Block, PoolStatistics, TierPool
 from kvtrail_engine.tiers.queue import QueueStatistics, TransferQueue
-from kvtrail_engine.tiers.segments import Get, StoreStatistics
+from kvtrail_engine.tiers.segments import StoreStatistics
 from kvtrail_engine.tiers.workers import Workers
 from kvtrail_engine.transfers import Transfers
 
 if TYPE_CHECKING:
-    from kvtrail_engine.tiers.remote import RemoteMover
     from kvtrail_engine.tiers.remote_tier import RemoteStatistics, RemoteTier
 
 T = TypeVar("T")
@@ -264,36 +262,14 @@ class Engine:
 
     def _add_remote(self, given: RemoteSettings, reports: InboxReports) -> None:
         """Connect to the remote, and give it a queue, a floor and threads."""
-        from kvtrail_engine.tiers.remote_store import RemoteStore  # noqa: PLC0415 - only this loads the client
-        from kvtrail_engine.tiers.remote_tier import RemoteTier  # noqa: PLC0415 - as above
+        from kvtrail_engine.remote_wiring import connect_remote, remote_mover  # noqa: PLC0415 - loads the client
 
-        fingerprint = self.nvme.store.origin.fingerprint
-        store = RemoteStore(given, self.settings.block_bytes, fingerprint, secrets.token_hex(8), self._wall_ns)
         terms = WallTerms(self._clock, self._wall_ns, given.expiry_ns)
-        self.remote = RemoteTier(given, store, terms, RemoteReports(self))
+        self.remote = connect_remote(self, given, terms)
         queue = self._queues[Tier.REMOTE] = TransferQueue(given.tier.queue_ops)
         self._floors[Tier.REMOTE] = Floor(given.tier.floor, self._clock)
-        movers = [self._remote_mover(self.remote) for _ in range(given.tier.workers)]
+        movers = [remote_mover(self, self.remote) for _ in range(given.tier.workers)]
         self._workers.append(Workers("remote", queue, movers, reports, self._clock))
-
-    def _remote_mover(self, remote: "RemoteTier") -> "RemoteMover":
-        """What one thread of the remote tier works with."""
-        from kvtrail_engine.tiers.remote import RemoteMover  # noqa: PLC0415 - as above
-
-        pinned, store = self.host_arena.pinned, self.nvme.store
-        frames = store.frames(1)
-        return RemoteMover(
-            gpu=self.gpu_arena,
-            host=self.host_arena,
-            bounce=Arena(self.settings, self.settings.op_blocks, torch.device("cpu"), pinned=pinned),
-            store=remote.store,
-            breaker=remote.breaker,
-            read_nvme=lambda row, into: store.read_one(Get(row.source.slot, row.block, into), frames),
-            terms=remote.terms,
-            stream=CopyStream(self.device, self._clock),
-            floor=self._floors[Tier.REMOTE],
-            clock=self._clock,
-        )
 
     def _host_mover(self) -> HostMover:
         """What one thread of the host tier works with."""
@@ -369,25 +345,3 @@ class Engine:
         self._core.declare_tiers()
         self.lifecycle.namespaces.declare_stored(record.block.ns for record in self.nvme.store.recovery.records)
         self.nvme.declare(self._emit)
-
-
-class RemoteReports:
-    """Tells the engine's thread whether the remote is there; called on the thread that probes it."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def remote_lost(self) -> None:
-        """What lies there is computed again from now on, or its requests are rejected."""
-        self._engine.call_on_thread(lambda: self._engine.context.pressure.begin(BackpressureReason.REMOTE_LOST))
-
-    def remote_back(self, *, has_kept_all: bool, erased: frozenset[Slot]) -> None:
-        """Read from it again; a server that began anew has nothing any more. Slots that are erased now are free."""
-
-        def take_back() -> None:
-            self._engine.context.pressure.end(BackpressureReason.REMOTE_LOST)
-            self._engine.finish_erasing(Tier.REMOTE, erased)
-            if not has_kept_all:
-                self._engine.maintenance.clear(Tier.REMOTE)
-
-        self._engine.call_on_thread(take_back)
