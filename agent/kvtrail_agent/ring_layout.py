@@ -63,6 +63,9 @@ READ_DROPS: Final = 640  # reader: this many drop entries may be overwritten
 WRITTEN_DROPS: Final = 704  # writer: this many drop entries were begun
 STOPPED_SEQ: Final = 768  # writer: 0 while it runs, then its last seq plus 1
 READER_PID: Final = 832  # reader: its process id
+REFUSED: Final = 2048  # reader: this many ranges it gave up and has not told; they stand in `DROP`'s form from here on
+REFUSED_RANGES: Final = REFUSED + 64
+REFUSED_ENTRIES: Final = (HEADER_BYTES - REFUSED_RANGES) // DROP_BYTES
 WORD_BYTES: Final = 8
 # stage, reason, first seq, last seq. Only the newest entry ever grows; a seq in it that was written all the same is no drop.
 DROP: Final = struct.Struct("<BB6xQQ8x")

@@ -5,7 +5,6 @@ killed leaves these ranges to be told by the next one. The reader writes it, the
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from kvtrail_schema.batch import DropRange
 from kvtrail_schema.enums import Stage
@@ -13,10 +12,6 @@ from kvtrail_schema.reasons import DropReason
 
 from kvtrail_agent import ring_layout as layout
 from kvtrail_agent.ring_file import RingFile
-
-COUNT_OFFSET: Final = 2048
-ENTRIES_OFFSET: Final = COUNT_OFFSET + 64
-ENTRIES: Final = (layout.HEADER_BYTES - ENTRIES_OFFSET) // layout.DROP_BYTES
 
 
 class Refusals:
@@ -27,7 +22,7 @@ class Refusals:
 
     def ranges(self) -> tuple[DropRange, ...]:
         """What is to be told."""
-        return tuple(self._range(entry) for entry in range(self._ring.word(COUNT_OFFSET)))
+        return tuple(self._range(entry) for entry in range(self._ring.word(layout.REFUSED)))
 
     def add(self, ranges: Sequence[DropRange]) -> bool:
         """Put ranges on the table, all or none, a range that continues the newest one into it; says whether they fit.
@@ -35,27 +30,27 @@ class Refusals:
         They are there whole before their count is: a reader that is killed in between leaves the table as it was.
         """
         merged = _merged([*self.ranges()[-1:], *ranges])
-        first = max(0, self._ring.word(COUNT_OFFSET) - 1)
-        if first + len(merged) > ENTRIES:
+        first = max(0, self._ring.word(layout.REFUSED) - 1)
+        if first + len(merged) > layout.REFUSED_ENTRIES:
             return False
         for entry, drop in enumerate(merged, first):
             self._write(entry, drop)
-        self._ring.set_word(COUNT_OFFSET, first + len(merged))
+        self._ring.set_word(layout.REFUSED, first + len(merged))
         return True
 
     def clear(self) -> None:
         """They are told."""
-        self._ring.set_word(COUNT_OFFSET, 0)
+        self._ring.set_word(layout.REFUSED, 0)
 
     def _range(self, entry: int) -> DropRange:
         """One entry."""
-        offset = ENTRIES_OFFSET + entry * layout.DROP_BYTES
+        offset = layout.REFUSED_RANGES + entry * layout.DROP_BYTES
         stage, reason, first, last = layout.DROP.unpack_from(self._ring.memory, offset)
         return DropRange(Stage(stage), DropReason(reason), first, last, last - first + 1)
 
     def _write(self, entry: int, drop: DropRange) -> None:
         """The end of a range last, so that one which grows is right at every moment."""
-        offset = ENTRIES_OFFSET + entry * layout.DROP_BYTES
+        offset = layout.REFUSED_RANGES + entry * layout.DROP_BYTES
         self._ring.set_word(offset, drop.stage | drop.reason << 8)
         self._ring.set_word(offset + layout.DROP_FIRST, drop.first_seq)
         self._ring.set_word(offset + layout.DROP_LAST, drop.last_seq)

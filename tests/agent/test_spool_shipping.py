@@ -11,7 +11,7 @@ from kvtrail_agent.courier import InlineCourier, ThreadCourier
 from kvtrail_agent.errors import BatchRejected, TransportError, TransportUnavailable
 from kvtrail_agent.recovery import send_orphan
 from kvtrail_agent.ring_file import open_ring
-from kvtrail_agent.ring_refusals import ENTRIES, Refusals
+from kvtrail_agent.ring_refusals import Refusals
 from kvtrail_agent.shipper import Ended, Shipper
 from kvtrail_agent.spool import Spool
 from kvtrail_agent.spool_leftovers import Leftovers
@@ -236,16 +236,18 @@ def test_refusals_that_find_no_room_on_the_books_are_not_refused(private_dir: Pa
     """The table is short: it takes a set of ranges whole or not at all, and a range that goes on needs no room."""
     ring = make_ring(private_dir)
     refusals = Refusals(ring.file)
-    far = [DropRange(Stage.SPOOL, DropReason.SPOOL_FULL, 10 * n, 10 * n, 1) for n in range(1, ENTRIES + 1)]
+    far = [DropRange(Stage.SPOOL, DropReason.SPOOL_FULL, 10 * n, 10 * n, 1) for n in range(1, layout.REFUSED_ENTRIES + 1)]
     taken = refusals.add(far)
     more = refusals.add([DropRange(Stage.SPOOL, DropReason.SPOOL_FULL, 9990, 9990, 1)])
-    grown = refusals.add([DropRange(Stage.SPOOL, DropReason.SPOOL_FULL, 10 * ENTRIES + 1, 10 * ENTRIES + 5, 5)])
+    grown = refusals.add(
+        [DropRange(Stage.SPOOL, DropReason.SPOOL_FULL, 10 * layout.REFUSED_ENTRIES + 1, 10 * layout.REFUSED_ENTRIES + 5, 5)]
+    )
     last = refusals.ranges()[-1]
     refusals.clear()
     ring.close()
 
     assert (taken, more, grown) == (True, False, True)
-    assert (10 * ENTRIES, 10 * ENTRIES + 5) == (last.first_seq, last.last_seq)
+    assert (10 * layout.REFUSED_ENTRIES, 10 * layout.REFUSED_ENTRIES + 5) == (last.first_seq, last.last_seq)
     assert refusals.ranges() == ()
 
 

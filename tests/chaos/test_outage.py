@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 import pytest
-
 from kvtrail_agent.shipping import LOG_NAME
 
 from tests.chaos import flood_process
