@@ -12,6 +12,7 @@ from kvtrail_engine.estimates import Estimator
 from kvtrail_engine.history import History
 from kvtrail_engine.identity.holdings import Holdings
 from kvtrail_engine.ids import Ids
+from kvtrail_engine.prefetch_book import PrefetchBook
 from kvtrail_engine.settings import EngineSettings
 from kvtrail_engine.tiers.pool import TierPool
 
@@ -32,6 +33,7 @@ class Context:
     estimates: Estimator
     pressure: Pressure
     holdings: Holdings
+    prefetches: PrefetchBook
 
     @property
     def gpu(self) -> TierPool:

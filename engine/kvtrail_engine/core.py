@@ -84,6 +84,7 @@ class Core:
         self._watch.review()
         self._lifecycle.admission.review()
         self._lifecycle.prepare_waiting()
+        self._lifecycle.prefetch_waiting()
         if self._stepping.in_flight is None and (plan := self._scheduler.plan()) is not None:
             self._stepping.start(plan)
         if self._sampler.sample_if_due():
@@ -105,6 +106,7 @@ class Core:
                 run()
             case _:
                 self._is_closing = True
+                self._lifecycle.prefetcher.close()
                 self._lifecycle.cancel_all()
 
     def _has_ended(self) -> bool:
@@ -116,6 +118,9 @@ class Core:
         """How long nothing needs to be done unless a message comes."""
         now_ns = self._context.clock.now_ns()
         until_sample_ns = self._sampler.next_ns - now_ns
+        until_prefetch_ns = self._lifecycle.prefetcher.sleep_ns(now_ns)
+        if until_prefetch_ns is not None:
+            until_sample_ns = min(until_sample_ns, until_prefetch_ns)
         flight = self._stepping.in_flight
         if flight is None:
             return until_sample_ns

@@ -33,6 +33,7 @@ from kvtrail_engine.maintenance import Maintenance
 from kvtrail_engine.manifest import manifest_text
 from kvtrail_engine.observers import emitter_of
 from kvtrail_engine.policy import PriorityLru
+from kvtrail_engine.prefetch_book import PrefetchBook, PrefetchStatistics
 from kvtrail_engine.request import RequestHandle, RequestSpec
 from kvtrail_engine.runtime.arena import Arena
 from kvtrail_engine.runtime.copies import CopyStream
@@ -67,6 +68,7 @@ class EngineStatistics(NamedTuple):
     active: int
     totals: Totals
     pressure: PressureStatistics
+    prefetches: PrefetchStatistics
     step_busy_ns: int
     """The time in which some step ran."""
     nvme_files: StoreStatistics
@@ -168,6 +170,15 @@ class Engine:
         self.call_on_thread(run)
         return answer.result(timeout_s)
 
+    def hint(self, session: str, spec: RequestSpec, use_in_ns: int) -> None:
+        """A session will go on with this prompt in about so long: have what is stored of it near by then. Returns at once."""
+        prefetcher = self.lifecycle.prefetcher
+        self.call_on_thread(lambda: prefetcher.hint(session, self.lifecycle.blocks_of(spec), use_in_ns))
+
+    def forget_hint(self, session: str) -> None:
+        """A session will not go on after all. Returns at once."""
+        self.call_on_thread(lambda: self.lifecycle.prefetcher.forget(session))
+
     def invalidate(
         self, selector: Selector, reason: InvalidateReason = InvalidateReason.MANUAL, timeout_s: float = 30.0
     ) -> Invalidation:
@@ -211,6 +222,7 @@ class Engine:
             active=self._scheduler.active,
             totals=self.lifecycle.totals,
             pressure=self.context.pressure.statistics(),
+            prefetches=self.context.prefetches.statistics(),
             step_busy_ns=self._stepping.busy_ns,
             nvme_files=self.nvme.store.statistics(),
             remote=None if self.remote is None else self.remote.statistics(),
@@ -311,6 +323,7 @@ class Engine:
             estimates=Estimator(settings),
             pressure=Pressure(self._emit, self._ids),
             holdings=holdings,
+            prefetches=PrefetchBook(self._emit, clock, settings.block_bytes),
         )
         self.nvme.take_in(self.context.nvme)
         self.transfers = Transfers(self.context, self._queues, pinned=self.host_arena.pinned)

@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from kvtrail_schema.identity import EventId, OpId, RequestId, StepId
+from kvtrail_schema.identity import EventId, OpId, PrefetchId, RequestId, StepId
 
 RANK_SHIFT = 48
 
@@ -16,6 +16,7 @@ class Ids:
         self._ops = count(first)
         self._steps = count(first)
         self._events = count(first)
+        self._prefetches = count(first)
 
     def request(self) -> RequestId:
         """The next request's id. `next` on a counter is atomic, so any thread may ask."""
@@ -28,6 +29,10 @@ class Ids:
     def step(self) -> StepId:
         """The next step's id."""
         return StepId(next(self._steps))
+
+    def prefetch(self) -> PrefetchId:
+        """The next prefetch's id."""
+        return PrefetchId(next(self._prefetches))
 
     def event(self) -> EventId:
         """The next id for an event that can cause others."""

@@ -12,6 +12,7 @@ from kvtrail_engine.hashing import blocks_of
 from kvtrail_engine.identity.journal import Journal
 from kvtrail_engine.lookup import Lookup
 from kvtrail_engine.namespaces import Namespaces, namespace_of
+from kvtrail_engine.prefetch import Prefetcher
 from kvtrail_engine.prepare import Prepared, Preparer
 from kvtrail_engine.request import Outcome, RequestHandle, RequestResult, RequestSpec, Retention
 from kvtrail_engine.residency import Residency
@@ -52,6 +53,7 @@ class Lifecycle:
         self.lookup = Lookup(context, self.namespaces)
         self._preparer = Preparer(context, self.residency, self._restoring, self.lookup)
         self.saving = Saving(context, self.residency, transfers)
+        self.prefetcher = Prefetcher(context, self.residency, self._restoring, transfers)
         self.admission = Admission(context, scheduler)
         self._sequences: dict[RequestId, Sequence] = {}
         self.totals = Totals()
@@ -93,6 +95,11 @@ class Lifecycle:
                 for behind in waiting[place:]:
                     self._scheduler.wait(behind, reason, now_ns)
                 return
+
+    def prefetch_waiting(self) -> None:
+        """Fetch ahead for the requests that got no place; costs a branch while that is off."""
+        if self._context.settings.prefetch.is_on:
+            self.prefetcher.turn(iter(self._scheduler.waiting), self._scheduler.ahead_tokens())
 
     def cancel(self, req: RequestId, reason: CancelReason = CancelReason.CLIENT) -> None:
         """Call a request off; one that is in a step ends when the step does."""
@@ -193,6 +200,7 @@ class Lifecycle:
         if prepared is not Prepared.DONE:
             return _WAITS[prepared]
         self._scheduler.waiting.remove(sequence)
+        self.prefetcher.prepared(sequence)
         self._scheduler.enter(sequence)
         if sequence.phase is Phase.LOADING:
             sequence.loading_since_ns = sequence.loading_since_ns or self._context.clock.now_ns()
@@ -223,6 +231,7 @@ class Lifecycle:
         self._release(sequence, now_ns)
         self.residency.keep_gpu_room()
         sequence.phase = Phase.ENDED
+        self.prefetcher.ended(sequence)
         del self._sequences[sequence.handle.req]
         self._count(sequence, outcome)
         spec = sequence.handle.spec

@@ -60,6 +60,7 @@ class Residency:
             return
         context, now_ns = self._context, self._context.clock.now_ns()
         event = context.ids.event()
+        context.prefetches.left(copy)
         context.pools[copy.tier].remove(copy)
         context.history.note(copy.block.id, Loss(copy.tier, event, _MISS_AFTER.get(reason)))
         context.emit.evicted(
@@ -82,6 +83,7 @@ class Residency:
         self._context.pools[copy.tier].condemn(copy, doom)
         loss = Loss(copy.tier, doom.event, MISS_OF[doom.reason])
         self._context.history.note_invalidated(copy.block.ns, copy.block.content, loss)
+        self._context.prefetches.left(copy)
         self.condemned.add(copy)
         self._settle_doomed(copy)
 

@@ -74,6 +74,20 @@ class Restoring:
         if copy.state is CopyState.LOADING:
             self._wait(sequence, self._op_of[copy.block.id])
 
+    def adopt(self, transfer: Transfer) -> None:
+        """A prefetch into the gpu was queued: requests that need its blocks wait for it. Its end comes to `fetched`."""
+        for row in transfer.rows:
+            self._op_of[row.block.id] = transfer.op
+
+    def fetched(self, transfer: Transfer) -> None:
+        """A prefetch into the gpu has ended and was told."""
+        self._ended(transfer)
+
+    def is_awaited(self, copy: Copy) -> bool:
+        """Whether some request waits for a copy to be loaded into the gpu."""
+        op = self._op_of.get(copy.block.id) if copy.tier is Tier.GPU and copy.state is CopyState.LOADING else None
+        return op is not None and bool(self._waiters.get(op))
+
     def abandon(self, sequence: Sequence) -> list[Transfer]:
         """The sequence waits no more; the ops that nobody waits for now, to be withdrawn once it has released what it holds."""
         unwanted: list[Transfer] = []
@@ -112,12 +126,16 @@ class Restoring:
             self._complete(transfer, waiters)
         else:
             self._fail(transfer, waiters)
+        if transfer.prefetch is not None:
+            self._context.prefetches.ended(transfer)
 
     def _complete(self, transfer: Transfer, waiters: list[Sequence]) -> None:
         """The copies are readable; whoever waited for nothing else goes on."""
         for row in transfer.rows:
             self._residency.ready(row.target, transfer.ended_ns)
             self._tell_holders(row.target, waiters)
+            if transfer.prefetch is None and transfer.req is not None:
+                self._context.prefetches.used(row.source, transfer.req)
             self._residency.unpin(row.source, transfer.ended_ns, transfer.req)
         for sequence in waiters:
             sequence.loading.discard(transfer.op)

@@ -53,5 +53,6 @@ class Sampler:
             pool.evictable * block_bytes,
             0 if queue is None else queue.waiting,
             NO_U64 if queue is None else queue.in_service,
+            self._context.prefetches.pending(tier) if self._context.settings.prefetch.is_on else NO_U64,
             t_ns=now_ns,
         )

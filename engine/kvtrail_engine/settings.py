@@ -152,6 +152,30 @@ class EstimateSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PrefetchSettings:
+    """Fetching ahead of need."""
+
+    is_on: bool = False
+    window_blocks: int = 64
+    """The most blocks in one look at a request or hint, whatever time and bandwidth would allow."""
+    byte_cap: int = 64 * MIB
+    """The most that may be fetched, or on its way, and not used yet."""
+    lookahead: int = 4
+    """So many of the requests that wait are fetched for."""
+    interval_ns: int = 2_000_000
+    least_wait_ns: int = 20_000_000
+    """A request that waits for its place is taken to wait at least so long."""
+    deadline_ns: int = 2_000_000_000
+    """What a waiting request's prefix may take; later it is called off."""
+    slack_ns: int = 200_000_000
+    """What is hinted at may come so much later than it was said to be used."""
+    hint_grace_ns: int = 10_000_000_000
+    """A session that has not gone on so long after it should have is given up."""
+    gpu_reserve_slots: int = 16
+    """So many gpu slots are left to requests; what does not fit beside them goes to host."""
+
+
+@dataclass(frozen=True, slots=True)
 class TenantQuota:
     """The most slots of a tier that one tenant may hold, so that high priority starves nobody.
 
@@ -196,12 +220,20 @@ class EngineSettings:
     sample_interval_ns: int = 250_000_000
     ageing_point_ns: int = 0
     """One point of retention priority is worth so much idle time: with it, old high priority falls. 0: nothing ages."""
+    prefetch: PrefetchSettings = field(default_factory=PrefetchSettings)
     tenant_quotas: tuple[TenantQuota, ...] = ()
 
     @property
     def block_bytes(self) -> int:
         """Bytes of the KV of one block: keys and values of every layer, fp32."""
         return self.model.layers * 2 * self.block_tokens * self.model.kv_width * 4
+
+    def workers_of(self, tier: Tier) -> int:
+        """The threads of a tier below the gpu."""
+        given = {Tier.HOST: self.host, Tier.NVME: self.nvme}
+        if self.remote is not None:
+            given[Tier.REMOTE] = self.remote.tier
+        return given[tier].workers
 
     def quota_slots(self, tier: Tier, tenant: str) -> int | None:
         """The most slots of a tier that a tenant may hold; None: as many as there are."""
@@ -217,7 +249,7 @@ class EngineSettings:
 
     def _problems(self) -> dict[str, bool]:
         """Each rule in words, and whether it is broken."""
-        model = self.model
+        model, ahead = self.model, self.prefetch
         tiers = (self.gpu, self.host, self.nvme, *(() if self.remote is None else (self.remote.tier,)))
         return {
             "block_tokens must be positive": self.block_tokens < 1,
@@ -234,6 +266,9 @@ class EngineSettings:
             "gpu_low_slots must be below gpu.slots": self.gpu_low_slots >= self.gpu.slots,
             "op_blocks must be positive": self.op_blocks < 1,
             "ageing_point_ns must not be negative": self.ageing_point_ns < 0,
+            "prefetch.window_blocks, byte_cap, lookahead and interval_ns must be positive": (
+                min(ahead.window_blocks, ahead.byte_cap, ahead.lookahead, ahead.interval_ns) < 1
+            ),
             "each tenant quota must be positive": any(quota.slots < 1 for quota in self.tenant_quotas),
         }
 

@@ -100,6 +100,7 @@ class Stepping:
             emit.request_admitted(req, step, now_ns)
         for copy in sequence.unread:
             emit.attention_read(req, copy.block.id, Tier.GPU, copy.slot, copy.block.ns, now_ns)
+            self._context.prefetches.used(copy, req)
         sequence.unread.clear()
 
     def _tell_chunks(self, flight: InFlight, now_ns: int) -> None:

@@ -1,11 +1,12 @@
 """The life of an op as the engine's thread sees it: queued, started, ended, each told once a row."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar, cast
 
 from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.enums import Path, Tier
-from kvtrail_schema.identity import OpId, RequestId
+from kvtrail_schema.identity import OpId, PrefetchId, RequestId
 from kvtrail_schema.reasons import ErrorReason, SwapInFailReason, SwapOutFailReason
 
 from kvtrail_engine.context import Context
@@ -72,6 +73,10 @@ class Transfers:
         """Whether a tier's queue takes so many more ops."""
         return self._queues[tier].has_room(ops)
 
+    def waiting(self, tier: Tier) -> int:
+        """Ops that wait in a tier's queue."""
+        return self._queues[tier].statistics().waiting
+
     @property
     def in_flight(self) -> int:
         """Ops that have not ended."""
@@ -89,13 +94,16 @@ class Transfers:
         on_end: OnEnd,
         req: RequestId | None = None,
         estimates: Estimates | None = None,
+        *,
+        prefetch: PrefetchId | None = None,
     ) -> Transfer | None:
         """Queue one op for these rows and tell it; None, and nothing is told, where the queue is full.
 
         `on_end` is called on this thread after the op's end was told, whatever its outcome.
         """
         src, dst = rows[0].source.tier, rows[0].target.tier
-        transfer = Transfer(self._context.ids.op(), src, dst, tuple(rows), now_ns, req, estimates or Estimates())
+        op, known = self._context.ids.op(), estimates or Estimates()
+        transfer = Transfer(op, src, dst, tuple(rows), now_ns, req, known, prefetch)
         if not self._queues[transfer.slower].offer_nowait(transfer):
             return None
         self._on_end[transfer.op] = (transfer, on_end)
@@ -122,6 +130,7 @@ class Transfers:
                 row.target.slot,
                 self._context.settings.block_bytes,
                 _absent(transfer.req),
+                _absent(transfer.prefetch),
                 ns=row.block.ns,
                 t_ns=transfer.started_ns,
             )
@@ -171,6 +180,7 @@ class Transfers:
             row.target.slot,
             self._context.settings.block_bytes,
             _absent(transfer.req),
+            _absent(transfer.prefetch),
             depth=transfer.depth,
             cause=_absent(row.cause),
             restore_estimate_ns=_absent(told.restore_ns),
@@ -182,7 +192,8 @@ class Transfers:
 
     def _tell_done(self, transfer: Transfer) -> None:
         """The closing rows; the six parts stand on the first one."""
-        emit = self._context.emit.swap_out_written if transfer.is_write else self._context.emit.swap_in_loaded
+        loaded = partial(self._context.emit.swap_in_loaded, prefetch=_absent(transfer.prefetch))
+        emit = self._context.emit.swap_out_written if transfer.is_write else loaded
         path = self._path(transfer)
         for parts, row in zip(_parts_by_row(transfer), transfer.rows, strict=True):
             queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns = parts
@@ -243,7 +254,7 @@ class Transfers:
             row.block.id,
             self._context.settings.block_bytes,
             _absent(transfer.req),
-            NO_U64,
+            _absent(transfer.prefetch),
             row.block.ns,
             *parts,
             t_ns=transfer.ended_ns,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import BlockId, EventId, OpId, RequestId, Slot
+from kvtrail_schema.identity import BlockId, EventId, OpId, PrefetchId, RequestId, Slot
 
 from kvtrail_engine.tiers.pool import Block, Copy
 
@@ -76,6 +76,8 @@ class Transfer:
     queued_ns: int
     req: RequestId | None = None
     estimates: Estimates = field(default_factory=Estimates)
+    prefetch: PrefetchId | None = None
+    """The decision to fetch ahead that the op carries out; None where somebody waits for it, or it is a write."""
     depth: int = 0
     cancelled: bool = False
     started_ns: int = 0

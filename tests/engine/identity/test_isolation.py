@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,11 @@ VERSIONS = ("model", "model_version", "tokenizer", "prompt_template", "policy", 
 BASE = Namespace(tenant="a", access_group="g", document_version="d1", policy="p1", model_version="m1")
 
 
+def with_members(members: dict[str, Any]) -> Namespace:
+    """The usual namespace with some other members."""
+    return replace(BASE, **members)
+
+
 def spec(number: int, namespace: Namespace) -> RequestSpec:
     """A short request for the prompt of this number in a namespace."""
     return RequestSpec(f"r{number}", prompt(number, 2 * BLOCK + 1), 1, namespace=namespace, keep_logits=True)
@@ -48,7 +54,7 @@ def misses(recorded: CollectingEmitter, req: int) -> list[MissReason]:
 @pytest.mark.parametrize("member", [*PERMISSIONS, *VERSIONS])
 def test_each_member_alone_keeps_blocks_apart(engine: Engine, recorded: CollectingEmitter, member: str) -> None:
     """The same prompt in a namespace that differs in one member misses, and says whether that is a right or a version."""
-    other = replace(BASE, **{member: "other"})
+    other = with_members({member: "other"})
     first = engine.submit(spec(1, BASE)).result(10)
     second = engine.submit(spec(1, other)).result(10)
     again = engine.submit(spec(1, BASE)).result(10)
@@ -68,7 +74,7 @@ def test_no_generated_attempt_reads_across(engine: Engine, recorded: CollectingE
     stored: set[tuple[Namespace, int]] = set()
     for attempt in range(ATTEMPTS):
         drawn = {name: str(random.choice(["", "x", "y"])) for name in names}
-        namespace, number = replace(BASE, **drawn), int(random.integers(4))
+        namespace, number = with_members(drawn), int(random.integers(4))
         result = engine.submit(spec(number, namespace)).result(10)
         hits = [event for event in recorded.of(PrefixHit) if event.req == result.req]
         if (namespace, number) not in stored:
