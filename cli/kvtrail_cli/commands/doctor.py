@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import typer
 from kvtrail_agent.settings import default_ring_dir
+from kvtrail_agent.writer_choice import PURE_PYTHON, WriterKind, c_writer_is_built, writer_in_use
 from kvtrail_collector.doctor_shapes import Check, Diagnosis, EffectiveSetting
 from kvtrail_collector.settings import LoadedSettings, Settings, load_settings
 from rich.console import Group
@@ -42,7 +43,8 @@ def command(
     loaded = load_settings(config, os.environ)
     if create_topic:
         note(made_topic(loaded.settings, TopicChoice(partitions, replicas, retention_hours, retention_bytes)))
-    checks = [_python(), *(_extra(name, module) for name, module in _EXTRAS.items()), _rings(), *kafka_checks(loaded.settings)]
+    extras = [_extra(name, module) for name, module in _EXTRAS.items()]
+    checks = [_python(), *extras, _rings(), _writer(), *kafka_checks(loaded.settings)]
     checks.append(_collector(url, token_file))
     diagnosis = Diagnosis(settings=_settings(loaded), checks=tuple(checks))
     if json:
@@ -81,6 +83,14 @@ def _rings() -> Check:
     return Check(
         "ring directory", ok, f"{path}, {free_bytes >> 20} MiB free", "" if ok else "set ring_dir to a place with 64 MiB"
     )
+
+
+def _writer() -> Check:
+    """Which writer of the ring a recorder started here would use; both do the same, and either is good."""
+    if writer_in_use() is WriterKind.C:
+        return Check("writer of the ring", ok=True, detail="C", fix="")
+    why = f"{PURE_PYTHON} is set" if c_writer_is_built() else "install a C compiler, then kvtrail again"
+    return Check("writer of the ring", ok=True, detail="Python", fix=why)
 
 
 def _collector(url: str, token_file: Path | None) -> Check:
