@@ -59,6 +59,7 @@ _EXTRA_OF: Final = {
     "uvicorn": "collector",
     "streamlit": "dashboards",
     "torch": "engine",
+    "xxhash": "engine",
 }
 
 
