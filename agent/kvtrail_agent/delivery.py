@@ -27,6 +27,7 @@ _FIRST_BACKOFF_S: Final = 0.05
 _LONGEST_BACKOFF_S: Final = 1.0
 _MOST_FRAMES: Final = 32
 _TELL_INTERVAL_NS: Final = 1_000_000_000
+_MOST_LINES: Final = 2000
 
 
 class Offer(Enum):
@@ -77,6 +78,7 @@ class Delivery:
         self._held: HeldParcel | None = None
         self._backoff_s = 0.0  # 0 while the transport takes what it is given
         self._retry_ns = 0
+        self._told = 0
         self._told_ns = clock.monotonic_ns() - _TELL_INTERVAL_NS
         self.progress_ns = clock.monotonic_ns()
         """When the transport last answered with anything but failure; begins with the start."""
@@ -188,8 +190,8 @@ class Delivery:
         self.progress_ns = self._clock.monotonic_ns()
 
     def _say(self, text: str) -> None:
-        """Tell the operator, once a second at most: the log is bounded."""
+        """Tell the operator, once a second at most, and not for ever: the log is bounded."""
         now = self._clock.monotonic_ns()
-        if now - self._told_ns >= _TELL_INTERVAL_NS:
-            self._told_ns = now
+        if now - self._told_ns >= _TELL_INTERVAL_NS and self._told < _MOST_LINES:
+            self._told, self._told_ns = self._told + 1, now
             self._tell(f"{self._name}: {text}")

@@ -99,11 +99,11 @@ class World:
                     found.append(pid)
         return found
 
-    def settle(self) -> None:
+    def settle(self, timeout_s: float = 60) -> None:
         """Wait until the engine is gone and nothing of it waits on this host: what nobody comes back for is sent by hand."""
         assert self.engine is not None
         self.engine.wait(30)
-        until = time.monotonic() + 60
+        until = time.monotonic() + timeout_s
         while self._waiting():
             assert time.monotonic() < until, f"still there: {self._waiting()}"
             time.sleep(0.05)
