@@ -9,9 +9,10 @@ from typing import Any
 
 import jsonschema
 import pytest
+from kvtrail_cli.compare import run
 from kvtrail_cli.compare.parameter import parse_sweep, with_parameter
 from kvtrail_cli.compare.plan import compare_settings
-from kvtrail_cli.errors import InputInvalid
+from kvtrail_cli.errors import InputInvalid, PartMissing
 from kvtrail_engine.redis_process import find_redis_server
 from kvtrail_engine.settings import EngineSettings, RestorePolicy
 
@@ -149,6 +150,19 @@ def test_settings_are_swept_by_name() -> None:
     assert 9 == workers.nvme.workers
     assert base == replace(workers, nvme=base.nvme)
     assert RestorePolicy.RECOMPUTE is with_parameter(base, "restore_policy", "recompute").restore_policy
+
+
+def test_a_remote_that_is_not_there_is_left_out_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a server the other paths are compared; where nothing may be missing, that is an error which says what to do."""
+    monkeypatch.setattr(run, "find_redis_server", lambda: None)
+    monkeypatch.delenv(run.REQUIRE_REAL, raising=False)
+    choice = run.CompareChoice(requests=4, seed=0, slo_ttft_ms=40.0)
+
+    with run.remote_of(choice) as remote:
+        assert remote is None
+    monkeypatch.setenv(run.REQUIRE_REAL, "1")
+    with pytest.raises(PartMissing, match="--remote-url"), run.remote_of(choice):
+        pass
 
 
 def test_a_wrong_word_ends_at_once() -> None:

@@ -67,7 +67,7 @@ def run_compare(choice: CompareChoice, advance: Advance) -> Compare:
         PartMissing: no remote can be had, and `KVTRAIL_REQUIRE_REAL` forbids to leave it out.
         InputInvalid, EngineError: the sweep names what is no setting, or an engine cannot start.
     """
-    with _remote(choice) as remote, tempfile.TemporaryDirectory(prefix="kvtrail-compare-") as folder:
+    with remote_of(choice) as remote, tempfile.TemporaryDirectory(prefix="kvtrail-compare-") as folder:
         base = compare_settings(choice.seed, Path(folder))
         modes = {mode: mode_settings(base, mode, remote) for mode in Mode if mode is not Mode.REMOTE or remote is not None}
         _check_sweep(base, choice)
@@ -92,7 +92,7 @@ def run_compare(choice: CompareChoice, advance: Advance) -> Compare:
 
 
 @contextmanager
-def _remote(choice: CompareChoice) -> Iterator[RemoteSettings | None]:
+def remote_of(choice: CompareChoice) -> Iterator[RemoteSettings | None]:
     """The operator's server, or one of our own; None where there is none."""
     if choice.remote_url is not None:
         yield remote_settings(choice.remote_url, choice.remote_password_file)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import redis
 from kvtrail_schema.identity import BlockId, Slot
@@ -59,6 +59,20 @@ def map_redis_errors() -> Iterator[None]:
         raise RemoteLostError(f"the remote cannot be asked: {exc}") from exc
 
 
+class RemoteStoreStatistics(NamedTuple):
+    """The records at one moment."""
+
+    record_bytes: int
+    """What one record takes, its payload included."""
+    written_records: int
+    read_records: int
+    """Read and believed."""
+    refused_records: int
+    """Read and not believed, for whatever reason."""
+    unerased: int
+    """Records that the server has not erased yet, though it was told to."""
+
+
 class RemoteStore:
     """Any number of threads, a connection each; every call ends within the timeout for each answer that it waits for.
 
@@ -82,8 +96,10 @@ class RemoteStore:
         self._ends_ns: dict[Slot, int] = {}  # no lock needed: a slot is with one thread
         self._lock = threading.Lock()
         self._unerased: set[Slot] = set()  # guarded by _lock
+        self._written = self._read = self._refused = 0  # guarded by _lock
         self._prefix = f"kvtrail:{instance}:"
         self._mark = f"{self._prefix}mark"
+        self._mark_ms = 2 * self._expiry_ms  # renewed by each write: it outlives every record
 
     def check(self) -> None:
         """Ask the server for the first time, and leave the mark by which its memory is known again.
@@ -94,7 +110,7 @@ class RemoteStore:
         """
         try:
             with map_redis_errors():
-                self._client.set(self._mark, b"1")
+                self._client.set(self._mark, b"1", px=self._mark_ms)
         except RemoteLostError as exc:
             if isinstance(exc.__cause__, redis.AuthenticationError | redis.exceptions.NoPermissionError):
                 message = f"remote: the server refuses us ({exc.__cause__}): see remote.username and remote.password_file"
@@ -113,7 +129,10 @@ class RemoteStore:
         with map_redis_errors(), self._client.pipeline(transaction=False) as pipeline:
             for key, value, live_ms in records:
                 pipeline.set(key, value, px=live_ms)
+            pipeline.set(self._mark, b"1", px=self._mark_ms)
             pipeline.execute()
+        with self._lock:
+            self._written += len(puts)
 
     def read(self, gets: Sequence[Get]) -> dict[BlockId, TransferError]:
         """Read records in one round trip; those that are not to be believed, and why. Blocks.
@@ -131,6 +150,9 @@ class RemoteStore:
                 self._believe(get, value)
             except TransferError as fault:
                 faults[get.block.id] = fault
+        with self._lock:
+            self._read += len(gets) - len(faults)
+            self._refused += len(faults)
         return faults
 
     def erase(self, slots: Sequence[Slot]) -> None:
@@ -177,7 +199,12 @@ class RemoteStore:
             RemoteLostError: it cannot be asked.
         """
         with map_redis_errors():
-            return self._client.set(self._mark, b"1", get=True) is not None
+            return self._client.set(self._mark, b"1", px=self._mark_ms, get=True) is not None
+
+    def statistics(self) -> RemoteStoreStatistics:
+        """The records, now. From any thread."""
+        with self._lock:
+            return RemoteStoreStatistics(self._record_bytes, self._written, self._read, self._refused, len(self._unerased))
 
     def close(self) -> None:
         """Take the mark away where that can be done, and hang up; records go when they expire."""

@@ -8,7 +8,7 @@ from kvtrail_engine.errors import RemoteLostError
 from kvtrail_engine.settings import RemoteSettings
 from kvtrail_engine.tiers.breaker import Breaker, BreakerStatistics, Prober
 from kvtrail_engine.tiers.keeping import WallTerms
-from kvtrail_engine.tiers.remote_store import RemoteStore
+from kvtrail_engine.tiers.remote_store import RemoteStore, RemoteStoreStatistics
 
 
 class RemoteListener(Protocol):
@@ -27,6 +27,7 @@ class RemoteStatistics(NamedTuple):
     """The remote tier at one moment; queue and pool have statistics of their own."""
 
     breaker: BreakerStatistics
+    records: RemoteStoreStatistics
 
 
 class RemoteTier:
@@ -65,7 +66,7 @@ class RemoteTier:
 
     def statistics(self) -> RemoteStatistics:
         """From any thread."""
-        return RemoteStatistics(self.breaker.statistics())
+        return RemoteStatistics(self.breaker.statistics(), self.store.statistics())
 
     def _back(self) -> None:
         """It answers: erase what is owed, and see whether it still has what we wrote."""

@@ -179,6 +179,18 @@ def test_erased_is_gone(store: RemoteStore) -> None:
 
     assert fetch(store, get(2)) is None
     assert isinstance(fetch(store, get(1)), RecordMissingError)
+    assert (2, 1, 1, 0) == store.statistics()[1:]
+
+
+def test_nothing_stays_for_ever(server: RedisProcess, store: RemoteStore) -> None:
+    """Every key has an end, so that an engine that is killed leaves nothing behind for long."""
+    store.check()
+    store.write([put(1)])
+    with raw(server) as client:
+        left_ms = [client.pttl(key) for key in client.scan_iter("kvtrail:one:*")]
+
+    assert len(left_ms) >= 2
+    assert all(isinstance(left, int) and left > 0 for left in left_ms)
 
 
 def test_a_silent_server_is_given_up_in_time(server: RedisProcess, store: RemoteStore) -> None:
@@ -207,6 +219,10 @@ def test_passwords_are_asked_for(server: RedisProcess, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="password_file"):
         store.check()
     store.close()
+    none = make(server, "two", password_file=None)
+    with pytest.raises(SettingsError, match="password_file"):
+        none.check()
+    none.close()
     wrong.chmod(0o644)
     with pytest.raises(SettingsError, match="chmod 600"):
         make(server, "two", password_file=wrong)
