@@ -4,11 +4,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from kvtrail_engine.engine import Engine
+from kvtrail_engine.identity.selector import Selector
 from kvtrail_engine.nvme_settings import NvmeSettings
 from kvtrail_engine.proof import settle, sink
 from kvtrail_engine.request import RequestResult, RequestSpec
+from kvtrail_engine.settings import TierSettings
 from kvtrail_engine.testing import CollectingEmitter
 from kvtrail_schema.enums import Dtype, Tier
 from kvtrail_schema.events import (
@@ -24,7 +27,7 @@ from kvtrail_schema.events import (
 )
 from kvtrail_schema.identity import NamespaceId
 from kvtrail_schema.lifecycle import fold
-from kvtrail_schema.reasons import EvictReason, MissReason, OrphanReason, PrefillReason, SwapInFailReason
+from kvtrail_schema.reasons import EvictReason, InvalidateReason, MissReason, OrphanReason, PrefillReason, SwapInFailReason
 
 from tests.engine.conftest import StartEngine
 from tests.engine.engines import ask, tiny, told
@@ -210,3 +213,43 @@ def test_the_manifest_says_how_files_are_used(data_dir: Path, start_engine: Star
 
     assert '"checksum":"xxh3-64"' in text
     assert '"direct_io":"' in text
+
+
+def test_files_that_rot_while_they_are_read_give_right_answers(
+    data_dir: Path, start_engine: StartEngine, recorded: CollectingEmitter
+) -> None:
+    """Bytes change under a busy engine: some loads fail, no answer does."""
+    random = np.random.default_rng(3)
+    engine = start_engine(tiny(data_dir, host=TierSettings(slots=24), host_low_slots=16, op_blocks=4))
+    specs = [ask(number, 9 * 32, 1) for number in range(12)]
+    expected = [engine.submit(spec).result(10).output for spec in specs]
+    for _ in range(6):
+        for slot in {copy.slot for copy in engine.ask(engine.context.nvme.copies)}:
+            if random.random() < 0.2:
+                flip_byte(engine, slot, int(random.integers(engine.nvme.store.geometry.record_bytes)))
+        answers = [handle.result(30).output for handle in [engine.submit(spec) for spec in specs]]
+
+        assert expected == answers
+    settle(engine)
+    reasons = {event.reason for event in recorded.of(SwapInFailed)}
+
+    assert SwapInFailReason.CHECKSUM in reasons
+    assert reasons <= {SwapInFailReason.CHECKSUM, SwapInFailReason.CANCELLED}
+    assert fold(recorded.events).violations == ()
+
+
+def test_an_invalidated_prompt_does_not_come_back_with_its_files(data_dir: Path) -> None:
+    """What was invalidated is not restored by a later engine, even where its records were put back into the files."""
+    spec = ask(1, keep_logits=True)
+    with Engine(tiny(data_dir)) as engine:
+        on_nvme(engine, spec)
+        kept = {slot: take(engine, slot) for slot in stored_slots(engine, spec)}
+        engine.invalidate(Selector(tenant=spec.tenant), InvalidateReason.DOCUMENT_DELETED)
+        for slot, record in kept.items():
+            lay(engine, slot, record)
+    with Engine(tiny(data_dir)) as engine:
+        recovered = engine.statistics().nvme_files.recovery.recovered
+        after = engine.submit(spec).result(10)
+
+    assert 5 == recovered
+    assert {} == after.restored
