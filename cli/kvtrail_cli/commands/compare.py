@@ -40,9 +40,10 @@ def command(  # noqa: PLR0917 - one parameter a flag
 ) -> None:
     """Run the same fixed requests on five paths in turn, and show which one wins where."""
     from kvtrail_cli.compare.picture import check_picture, write_picture  # noqa: PLC0415 - only this verb draws
-    from kvtrail_cli.compare.run import CompareChoice, run_compare  # noqa: PLC0415 - loads torch
 
     check_picture(picture)
+    from kvtrail_cli.compare.run import CompareChoice, run_compare  # noqa: PLC0415 - loads torch
+
     choice = CompareChoice(requests, seed, slo, sweep, sweep_path.value, remote_url, remote_password_file)
     with progress("compare: requests answered") as advance:
         answer = run_compare(choice, advance)
