@@ -179,6 +179,7 @@ class Recorder(EmitMethods):
         self._heartbeat.start()
 
     def _ship(self) -> Shipping:
+        """Start the shipper of this ring, as the mode asks for."""
         if self._mode is ShipperMode.PROCESS:
             return ProcessShipping(self._ring.path, self._settings)
         if self._mode is ShipperMode.THREAD and self._run_in_thread is not None:

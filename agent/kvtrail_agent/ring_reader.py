@@ -166,6 +166,7 @@ class RingReader:
         return last - int(self._distances[index])
 
     def _indexes(self, seqs: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+        """In which slots seqs lie."""
         return (seqs & np.uint64(self._ring.slot_count - 1)).astype(np.intp)
 
     def _is_there(self, seqs: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
@@ -188,6 +189,7 @@ class RingReader:
         return seq + int(np.argmax(there)) - 1 if there.any() else last
 
     def _drop(self, entry: int) -> DropRange:
+        """One entry of the table of drops."""
         offset = layout.HEADER_BYTES + (entry % layout.DROP_ENTRIES) * layout.DROP_BYTES
         stage, reason, first, last = layout.DROP.unpack_from(self._ring.memory, offset)
         return DropRange(Stage(stage), DropReason(reason), first, last, last - first + 1)
@@ -197,6 +199,7 @@ class RingReader:
         return [self._drop(n) for n in range(self._ring.word(layout.READ_DROPS), self._ring.word(layout.WRITTEN_DROPS))]
 
     def _chunk(self, first: int, last: int, pieces: list[npt.NDArray[np.uint64]], drops: list[DropRange]) -> Chunk:
+        """The records of some seqs as columns, with the drops between them."""
         seqs = np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint64)
         sound = readable(self._kinds, self._distances, self._indexes(seqs))
         if not sound.all():

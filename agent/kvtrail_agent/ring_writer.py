@@ -104,6 +104,7 @@ class RingWriter:
             self._ring.set_word(layout.WRITTEN_DROPS, written + 1)
 
     def _drop_offset(self, entry: int) -> int:
+        """Where an entry of the table of drops begins."""
         return layout.HEADER_BYTES + (entry % layout.DROP_ENTRIES) * layout.DROP_BYTES
 
     def _grow(self, entry: int, stage: Stage, reason: DropReason, first_seq: int, last_seq: int) -> bool:

@@ -5,6 +5,7 @@ from typing import Final
 
 
 def _installed() -> str:
+    """What the installed distribution says of itself; a bare source tree says nothing."""
     try:
         return version("kvtrail")
     except PackageNotFoundError:

@@ -71,6 +71,7 @@ class FileTransport:
             path.rename(path.with_suffix(_COMPLETE))
 
     def _path(self) -> Path:
+        """The segment that is being written."""
         return self._directory / f"{self._name}-{self._number:06d}{_OPEN}"
 
     def _segment(self) -> int:
