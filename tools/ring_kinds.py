@@ -65,7 +65,8 @@ def _fields(kind: Kind) -> str:
     Once as a table, and once as a list for the compiler, whose code for arguments by position then has no loop.
     """
     offsets = layout.field_offsets(kind)
-    lines, puts = [], []
+    lines: list[str] = []
+    puts: list[str] = []
     for name in ordered(kind):
         once = int(name in layout.FIRST_ROW_ONLY)
         lines.append(f"    {{NAME_{name.upper()}, WIDTH_{COLUMNS[name].width.name}, {offsets[name]}, {once}}},\n")
