@@ -2,11 +2,13 @@
 
 from dataclasses import is_dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from kvtrail_engine.settings import EngineSettings
 
 from kvtrail_cli.errors import InputInvalid
+
+SHORT_NAMES: Final = {"prefetch_window": "prefetch.window_blocks"}
 
 
 def parse_sweep(text: str) -> tuple[str, list[str]]:
@@ -23,16 +25,18 @@ def parse_sweep(text: str) -> tuple[str, list[str]]:
     return name.strip(), found
 
 
+def full_name(name: str) -> str:
+    """What a short name stands for."""
+    return SHORT_NAMES.get(name, name)
+
+
 def with_parameter(settings: EngineSettings, name: str, value: str) -> EngineSettings:
-    """The settings with one of them changed; `prefetch_window` is taken for `prefetch.window` where that is its name.
+    """The settings with one of them changed; `prefetch_window` stands for `prefetch.window_blocks`.
 
     Raises:
         InputInvalid: there is no setting of that name, or it does not take that value.
     """
-    path = name.split(".")
-    if len(path) == 1 and not hasattr(settings, name):
-        path = name.split("_", 1)
-    changed: EngineSettings = _changed(settings, path, name, value)
+    changed: EngineSettings = _changed(settings, full_name(name).split("."), name, value)
     return changed
 
 

@@ -1,6 +1,6 @@
 """What is compared: the engine that all paths share, and the loads that each of them gets, request for request the same."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,9 @@ SCENARIOS = (
 )
 """Short against long, idle against busy, and more documents than host has room for."""
 
+SWEEP_LOAD = Scenario("many long prefixes, busy, few places", 512, 10, 40.0)
+"""What sweeps run: requests wait for a place, so that there is something to fetch ahead for."""
+
 
 def compare_settings(seed: int, data_dir: Path) -> EngineSettings:
     """The engine of all paths. Its gpu keeps one idle document, its host six, its nvme all of them."""
@@ -54,6 +57,16 @@ def compare_settings(seed: int, data_dir: Path) -> EngineSettings:
         step=StepSettings(
             budget_tokens=256, max_sequences=24, floor_ns=1 * MS, floor_prefill_token_ns=100_000, floor_decode_token_ns=200_000
         ),
+    )
+
+
+def sweep_settings(path: EngineSettings, *, prefetches: bool) -> EngineSettings:
+    """A path for sweeps: three places, and a host that keeps half of its room for what comes up again."""
+    return replace(
+        path,
+        host_low_slots=path.host.slots // 2 if path.host_low_slots else 0,
+        step=replace(path.step, max_sequences=3),
+        prefetch=replace(path.prefetch, is_on=prefetches),
     )
 
 
@@ -81,7 +94,7 @@ class Load:
     """
 
     def __init__(self, seed: int, number: int, requests: int) -> None:
-        self.scenario = SCENARIOS[number]
+        self.scenario = (*SCENARIOS, SWEEP_LOAD)[number]
         draw = np.random.default_rng((seed, number))
         documents = [document(seed, number, at, self.scenario.prefix_tokens) for at in range(self.scenario.documents)]
         self.warm_up = [question(f"{number}-warm-{at}", prefix, draw) for at, prefix in enumerate(documents)]

@@ -5,19 +5,18 @@ from typing import Any, cast
 
 import numpy as np
 from kvtrail_engine.modes import Mode
+from kvtrail_engine.proof import sink
 from kvtrail_engine.settings import EngineSettings
 from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.emitter import Emitter
 
 from kvtrail_cli.compare.figures import Tally
 from kvtrail_cli.compare.fleet import Lane, fleet, turns, warm_up
-from kvtrail_cli.compare.parameter import with_parameter
-from kvtrail_cli.compare.plan import SCENARIOS, Load
+from kvtrail_cli.compare.parameter import full_name, with_parameter
+from kvtrail_cli.compare.plan import SCENARIOS, SWEEP_LOAD, Load, sweep_settings
 from kvtrail_cli.compare.shapes import Sweep, SweepPoint
 from kvtrail_cli.output import Advance
 from kvtrail_cli.quantiles import quantiles_ms
-
-SCENARIO = 2
 
 
 class Counter:
@@ -58,27 +57,29 @@ def _forget(*_args: Any, **_kwargs: Any) -> int:
 def run_sweep(
     base: EngineSettings, mode: Mode, name: str, values: list[str], *, seed: int, requests: int, advance: Advance
 ) -> Sweep:
-    """The busy load on one path, at each value in turn. Blocks for it.
+    """A busy load on one path, at each value in turn; sweeping a setting of prefetch turns prefetch on. Blocks for it.
 
     Raises:
         InputInvalid: no such setting, or no such value.
         SettingsError: a value that the engine cannot work with.
     """
     counters = {value: Counter() for value in values}
-    settings = {value: with_parameter(base, name, value) for value in values}
-    load, done = Load(seed, SCENARIO, requests), 0
+    start = sweep_settings(base, prefetches=full_name(name).startswith("prefetch."))
+    settings = {value: with_parameter(start, name, value) for value in values}
+    load, done = Load(seed, len(SCENARIOS), requests), 0
     with fleet(settings, {value: cast("Emitter", counter) for value, counter in counters.items()}) as lanes:
         for _ in warm_up(lanes, load.warm_up):
             pass
-        for counter in counters.values():
-            _forget_warm_up(counter)
+        for lane in lanes:
+            sink(lane.engine, max(tier for tier, pool in lane.engine.context.pools.items() if pool.slots))
+            _forget_warm_up(counters[lane.path])
         for number, stretch in enumerate(load.rounds()):
             for lane in turns(lanes, number):
                 lane.run(stretch)
                 done += len(stretch)
                 advance(done, requests * len(lanes))
         points = tuple(_point(lane, counters[lane.path]) for lane in lanes)
-    return Sweep(name, mode.value, SCENARIOS[SCENARIO].name, points)
+    return Sweep(name, mode.value, SWEEP_LOAD.name, points)
 
 
 def _forget_warm_up(counter: Counter) -> None:
