@@ -21,7 +21,7 @@ def test_ours_and_the_peer_take_turns() -> None:
     found = in_turns(lambda: run("ours", 3.0), lambda: run("peer", 2.0), 3, lambda: None)
 
     assert ["ours", "peer", "peer", "ours", "ours", "peer"] == order
-    assert (3.0, 2.0, 1.5) == (found.ours, found.peer, found.ratio)
+    assert (3.0, 2.0, 1.5, 1.5) == (found.ours, found.peer, found.ratio, found.ratio_of_best)
 
 
 @pytest.mark.timeout(300)

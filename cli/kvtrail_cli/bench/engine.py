@@ -1,5 +1,6 @@
 """The engine's own machinery, each part beside its peer."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ class EngineLoad:
 
 def bench_engine(load: EngineLoad, directory: Path, advance: Advance) -> EngineBench:
     """Measure in a folder that lies on the disk to be measured. Blocks for about a minute with the usual load."""
-    done = 0
+    done, busy = 0, os.getloadavg()[0] / (os.cpu_count() or 1)
 
     def step() -> None:
         nonlocal done
@@ -64,6 +65,7 @@ def bench_engine(load: EngineLoad, directory: Path, advance: Advance) -> EngineB
         total_bytes=nvme.total_bytes,
         direct_io=direct_io,
         rounds=load.rounds,
+        load_per_cpu=busy,
     )
 
 

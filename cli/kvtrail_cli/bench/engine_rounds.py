@@ -9,11 +9,14 @@ from typing import Final
 from kvtrail_cli.bench.engine_shapes import Beside
 
 Work = Callable[[], None]
+Best = Callable[[list[float]], float]
 _GB: Final = 1e9
 
 
-def in_turns(ours: Callable[[], float], peer: Callable[[], float], rounds: int, advance: Callable[[], None]) -> Beside:
-    """Both, so many times; a round's order is the reverse of the one before."""
+def in_turns(
+    ours: Callable[[], float], peer: Callable[[], float], rounds: int, advance: Callable[[], None], *, best: Best = max
+) -> Beside:
+    """Both, so many times; a round's order is the reverse of the one before. `best` says which figure of several is best."""
     found: list[tuple[float, float]] = []
     for number in range(rounds):
         if number % 2:
@@ -27,6 +30,7 @@ def in_turns(ours: Callable[[], float], peer: Callable[[], float], rounds: int, 
         statistics.median(mine for mine, _ in found),
         statistics.median(theirs for _, theirs in found),
         statistics.median(mine / theirs for mine, theirs in found),
+        best([mine for mine, _ in found]) / best([theirs for _, theirs in found]),
     )
 
 

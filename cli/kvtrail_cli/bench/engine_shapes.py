@@ -10,6 +10,8 @@ class Beside(msgspec.Struct, frozen=True):
     peer: float
     ratio: float
     """Ours over the peer's."""
+    ratio_of_best: float
+    """Our best round over the peer's: what is left of a difference when other work on the machine is out of the way."""
 
 
 class EngineBench(msgspec.Struct, frozen=True):
@@ -40,5 +42,7 @@ class EngineBench(msgspec.Struct, frozen=True):
     total_bytes: int
     direct_io: str
     rounds: int
+    load_per_cpu: float
+    """Processes that wanted a processor in the minute before, over the processors there are: above 1 the machine was busy."""
     device: str = "cpu-emulated"
     schema: int = 1

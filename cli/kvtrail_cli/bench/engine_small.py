@@ -33,9 +33,9 @@ class SmallBench:
 
     def measure(self, rounds: int, advance: Callable[[], None]) -> tuple[Beside, Beside, Beside]:
         """Microseconds a record: to write anew, to read, and at a start."""
-        writes = in_turns(self._write_slots, self._write_files, rounds, advance)
-        reads = in_turns(self._read_slots, self._read_files, rounds, advance)
-        starts = in_turns(self._start_slots, self._start_files, rounds, advance)
+        writes = in_turns(self._write_slots, self._write_files, rounds, advance, best=min)
+        reads = in_turns(self._read_slots, self._read_files, rounds, advance, best=min)
+        starts = in_turns(self._start_slots, self._start_files, rounds, advance, best=min)
         return writes, reads, starts
 
     def close(self) -> None:

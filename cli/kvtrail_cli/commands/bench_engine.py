@@ -40,7 +40,7 @@ def command(  # noqa: PLR0917 - one parameter a flag
 def _view(found: EngineBench) -> Table:
     """The figures for people."""
     title = f"engine, {found.queue_depth} ops of {found.op_blocks} × {found.block_bytes >> 10} KiB at once"
-    table = Table("figure", "ours", "peer", "ratio", title=f"{title}, direct I/O {found.direct_io} ({found.device})")
+    table = Table("figure", "ours", "peer", "ratio", "of best", title=f"{title}, direct I/O {found.direct_io} ({found.device})")
     rows = {
         "nvme read, GB/s, beside preadv": found.nvme_read_gb_per_s,
         "nvme write, GB/s, beside pwritev": found.nvme_write_gb_per_s,
@@ -51,11 +51,12 @@ def _view(found: EngineBench) -> Table:
     }
     for name, beside in rows.items():
         table.add_row(name, *_cells(beside))
-    table.add_row("step, µs, and its compute", f"{found.step_us:,.0f}", f"{found.step_compute_us:,.0f}", "")
-    table.add_row("bookkeeping of a step, µs", f"{found.step_overhead_us:,.0f}", "", "")
+    table.add_row("step, µs, and its compute", f"{found.step_us:,.0f}", f"{found.step_compute_us:,.0f}", "", "")
+    table.add_row("bookkeeping of a step, µs", f"{found.step_overhead_us:,.0f}", "", "", "")
+    table.add_row("load of the machine before, per processor", f"{found.load_per_cpu:.1f}", "", "", "")
     return table
 
 
-def _cells(beside: Beside) -> tuple[str, str, str]:
+def _cells(beside: Beside) -> tuple[str, str, str, str]:
     """One row's figures."""
-    return f"{beside.ours:,.2f}", f"{beside.peer:,.2f}", f"{beside.ratio:.2f}"
+    return f"{beside.ours:,.2f}", f"{beside.peer:,.2f}", f"{beside.ratio:.2f}", f"{beside.ratio_of_best:.2f}"
