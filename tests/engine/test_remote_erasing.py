@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from kvtrail_engine.engine import Engine
 from kvtrail_engine.identity.selector import Selector
 from kvtrail_engine.proof import settle, sink
 from kvtrail_engine.redis_process import RedisProcess
@@ -32,6 +33,18 @@ def records(server: RedisProcess) -> int:
     """How many records the server holds."""
     with redis.Redis(port=server.port, password=server.password_file.read_text()) as client:
         return len([key for key in client.scan_iter("kvtrail:*") if key.rsplit(b":", 1)[1].isdigit()])
+
+
+def test_an_engine_that_ends_leaves_nothing_on_the_remote(data_dir: Path, server: RedisProcess) -> None:
+    """Nobody could use its records any more, so they do not wait for their expiry."""
+    with Engine(tiny(data_dir, remote=remote_of(server), nvme=TierSettings(slots=0))) as engine:
+        engine.submit(ask(1, 4 * 32 + 1)).result(10)
+        settle(engine)
+        sink(engine, Tier.REMOTE)
+        during = records(server)
+
+    assert 4 == during
+    assert 0 == records(server)
 
 
 @pytest.mark.parametrize("is_lost", [False, True])

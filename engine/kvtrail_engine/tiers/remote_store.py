@@ -44,6 +44,7 @@ from kvtrail_engine.tiers.segments import Get, Put
 HEAD_BYTES: Final = 512
 TAIL_BYTES: Final = 32
 _MS_NS: Final = 1_000_000
+_KEYS_A_CALL: Final = 1000
 
 
 @contextmanager
@@ -207,10 +208,12 @@ class RemoteStore:
             return RemoteStoreStatistics(self._record_bytes, self._written, self._read, self._refused, len(self._unerased))
 
     def close(self) -> None:
-        """Take the mark away where that can be done, and hang up; records go when they expire."""
+        """Take everything away where that can be done, and hang up; what stays goes when it expires. Blocks."""
+        keys = [self._mark, *map(self._key, sorted(self._ends_ns))]
         try:
             with map_redis_errors():
-                self._client.unlink(self._mark)
+                for start in range(0, len(keys), _KEYS_A_CALL):
+                    self._client.unlink(*keys[start : start + _KEYS_A_CALL])
         except (RemoteLostError, NoSpaceError):
             pass
         finally:
