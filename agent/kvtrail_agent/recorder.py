@@ -141,8 +141,8 @@ class Recorder(EmitMethods):
     def close(self, timeout_s: float | None = None) -> bool:
         """Record `agent_stopped`, take no more events, and wait a bounded time for delivery. Says whether all is delivered.
 
-        What is not delivered by then stays with the shipper and in the ring's file, for the next start to deliver. May be
-        called again, to wait again.
+        What is not delivered by then stays with the shipper, in the ring's file or the spool, for the next start to deliver.
+        May be called again, to wait again.
         """
         with self._lock:
             is_first, self._closing = not self._closing, True

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 from kvtrail_agent.recorder import Recorder
+from kvtrail_agent.ring_layout import READER_PID
 from kvtrail_agent.settings import AgentSettings
 from kvtrail_schema.events import Event
 from kvtrail_schema.kinds import FIELDS_OF, kind_of
@@ -57,6 +58,13 @@ def run(orders: Orders, recorder: Recorder, journal: int) -> None:
         os.write(journal, b"".join(msgspec.json.encode(event) + b"\n" for event in group))
 
 
+def wait_for_shipper(recorder: Recorder) -> None:
+    """Begin when there is somebody to be hurt: an engine takes longer to load than its shipper takes to start."""
+    until = time.monotonic() + 30
+    while not recorder._ring.word(READER_PID) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
 def main() -> None:
     """Do as ordered."""
     orders = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Orders)
@@ -75,6 +83,7 @@ def main() -> None:
     )
     recorder = Recorder.start(settings)
     journal = os.open(f"{orders.journal}-{recorder.stream.epoch}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    wait_for_shipper(recorder)
     run(orders, recorder, journal)
     recorder.close()
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import msgspec
 from kvtrail_agent.recorder import Recorder
-from kvtrail_agent.ring_layout import READER_PID
 from kvtrail_agent.settings import AgentSettings
 from kvtrail_schema.identity import RequestId, StepId
+
+from tests.chaos.engine_process import wait_for_shipper
 
 _SLICE_S = 0.01
 
@@ -37,9 +38,7 @@ def main() -> None:
         close_timeout_ms=100,
     )
     recorder = Recorder.start(settings)
-    until = time.monotonic() + 30
-    while not recorder._ring.word(READER_PID) and time.monotonic() < until:
-        time.sleep(_SLICE_S)  # an engine takes longer to load than its shipper takes to start
+    wait_for_shipper(recorder)
     begin, done = time.monotonic(), 0
     while (passed_s := time.monotonic() - begin) < orders.seconds:
         due = int(passed_s * orders.events_per_s)

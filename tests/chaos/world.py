@@ -85,7 +85,7 @@ class World:
         path = self.folder / "orders.json"
         path.write_bytes(msgspec.json.encode(orders(self)))
         self.engine = subprocess.Popen([sys.executable, engine_process.__file__, str(path)], env=_ENVIRONMENT)
-        wait_until(lambda: list(self.rings.glob("*.ring")), 20, "the engine's ring")
+        wait_until(self.shippers, 30, "the engine's shipper")
 
     def shippers(self) -> list[int]:
         """The shippers at work on rings of this world, by process id."""
