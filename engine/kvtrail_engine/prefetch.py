@@ -227,7 +227,7 @@ class Prefetcher:
             left_blocks=blocks,
             room_bytes=self._settings.byte_cap - self._book.open_bytes,
             block_bytes=settings.block_bytes,
-            most_blocks=self._settings.window_blocks,
+            most_blocks=self._settings.window,
         )
 
     def _issue(self, candidate: Candidate, plan: Plan, now_ns: int) -> bool:

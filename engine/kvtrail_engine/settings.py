@@ -155,9 +155,8 @@ class EstimateSettings:
 class PrefetchSettings:
     """Fetching ahead of need."""
 
-    is_on: bool = False
-    window_blocks: int = 64
-    """The most blocks in one look at a request or hint, whatever time and bandwidth would allow."""
+    window: int = 0
+    """The most blocks that are fetched at one look at a request or hint, whatever time and bandwidth would allow; 0: none."""
     byte_cap: int = 64 * MIB
     """The most that may be fetched, or on its way, and not used yet."""
     lookahead: int = 4
@@ -173,6 +172,11 @@ class PrefetchSettings:
     """A session that has not gone on so long after it should have is given up."""
     gpu_reserve_slots: int = 16
     """So many gpu slots are left to requests; what does not fit beside them goes to host."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is fetched ahead."""
+        return self.window > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +270,8 @@ class EngineSettings:
             "gpu_low_slots must be below gpu.slots": self.gpu_low_slots >= self.gpu.slots,
             "op_blocks must be positive": self.op_blocks < 1,
             "ageing_point_ns must not be negative": self.ageing_point_ns < 0,
-            "prefetch.window_blocks, byte_cap, lookahead and interval_ns must be positive": (
-                min(ahead.window_blocks, ahead.byte_cap, ahead.lookahead, ahead.interval_ns) < 1
+            "prefetch.byte_cap, lookahead and interval_ns must be positive, window not negative": (
+                min(ahead.window + 1, ahead.byte_cap, ahead.lookahead, ahead.interval_ns) < 1
             ),
             "each tenant quota must be positive": any(quota.slots < 1 for quota in self.tenant_quotas),
         }

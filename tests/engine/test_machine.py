@@ -30,6 +30,7 @@ from kvtrail_engine.settings import (
     TierSettings,
 )
 from kvtrail_engine.testing import CollectingEmitter
+from kvtrail_engine.tiers.block import CopyState
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import (
     Invalidated,
@@ -44,10 +45,11 @@ from kvtrail_schema.events import (
     SwapOutQueued,
     SwapOutWritten,
 )
-from kvtrail_schema.lifecycle import CopyState, fold
+from kvtrail_schema.lifecycle import CopyState as ToldState
+from kvtrail_schema.lifecycle import fold
 
 from tests.engine.engines import BLOCK, ask, tiny
-from tests.engine.records import flip_byte, stored_slots
+from tests.engine.records import flip_byte
 
 IS_LONG = bool(os.environ.get("KVTRAIL_LONG"))
 EXAMPLES, STEPS = (200, 50) if IS_LONG else (8, 30)
@@ -73,9 +75,7 @@ def machine_settings(data_dir: Path) -> EngineSettings:
         sample_interval_ns=5 * MS,
         ageing_point_ns=MS,
         tenant_quotas=(TenantQuota(Tier.GPU, 18, "b"), TenantQuota(Tier.HOST, 8, "b"), TenantQuota(Tier.NVME, 30)),
-        prefetch=PrefetchSettings(
-            is_on=True, gpu_reserve_slots=4, deadline_ns=30 * MS, slack_ns=10 * MS, hint_grace_ns=60 * MS
-        ),
+        prefetch=PrefetchSettings(window=64, gpu_reserve_slots=4, deadline_ns=30 * MS, slack_ns=10 * MS, hint_grace_ns=60 * MS),
     )
 
 
@@ -183,8 +183,10 @@ class EngineMachine(RuleBasedStateMachine):
     def corrupt(self, number: int, at: int, tenant: str) -> None:
         """Turn a byte of a record over."""
         settle(self.engine)
-        for slot in stored_slots(self.engine, ask(number, 8 * BLOCK, tenant=tenant))[:1]:
-            flip_byte(self.engine, slot, at)
+        nvme, blocks = self.engine.context.nvme, self.engine.blocks_of(ask(number, 8 * BLOCK, tenant=tenant))
+        copies = self.engine.ask(lambda: [nvme.find(block.id) for block in blocks])
+        for copy in [copy for copy in copies if copy is not None and copy.state is CopyState.READY][:1]:
+            flip_byte(self.engine, copy.slot, at)
 
     @rule(read_ms=st.sampled_from([0, 1, 8]))
     def slow_down(self, read_ms: int) -> None:
@@ -207,7 +209,7 @@ class EngineMachine(RuleBasedStateMachine):
         """Look through everything that was told."""
         folded, events = fold(self.recorded.events), self.recorded.events
         assert folded.violations == ()
-        assert [copy for copy in folded.copies.values() if copy.refs and copy.state is CopyState.READABLE] == []
+        assert [copy for copy in folded.copies.values() if copy.refs and copy.state is ToldState.READABLE] == []
         begun = Counter((e.op, e.block) for e in events if isinstance(e, SwapInQueued | SwapOutQueued))
         ended = (SwapInLoaded, SwapOutWritten, SwapInFailed, SwapOutFailed)
         assert begun == Counter((e.op, e.block) for e in events if isinstance(e, ended))

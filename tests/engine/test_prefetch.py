@@ -42,9 +42,9 @@ from tests.engine.engines import BLOCK, ask, tiny
 MS = 1_000_000
 ENDS = (PrefetchUsed, PrefetchWasted, PrefetchCancelled)
 SOON_NS = 500 * MS
-ON = PrefetchSettings(is_on=True, gpu_reserve_slots=1000)
+ON = PrefetchSettings(window=64, gpu_reserve_slots=1000)
 """On, and never straight to the gpu."""
-TO_GPU = PrefetchSettings(is_on=True, gpu_reserve_slots=0)
+TO_GPU = PrefetchSettings(window=64, gpu_reserve_slots=0)
 
 
 def fetching(data_dir: Path, prefetch: PrefetchSettings = ON, **changes: Any) -> EngineSettings:
@@ -152,7 +152,7 @@ def test_it_looks_up_before_it_makes_room(data_dir: Path, recorded: CollectingEm
     [
         ({"byte_cap": 1}, SOON_NS, PrefetchSkipReason.BYTE_CAP),
         ({}, 1, PrefetchSkipReason.NO_BANDWIDTH),
-        ({"is_on": False}, SOON_NS, PrefetchSkipReason.DISABLED),
+        ({"window": 0}, SOON_NS, PrefetchSkipReason.DISABLED),
     ],
 )
 def test_what_is_not_fetched_is_told_with_its_reason(
@@ -184,7 +184,7 @@ def test_no_room_and_a_full_queue_are_told(data_dir: Path, recorded: CollectingE
     assert [] == recorded.of(PrefetchIssued)
 
 
-SLOW_NVME = TierSettings(slots=256, workers=1, floor=FloorSettings(read_latency_ns=40 * MS))
+SLOW_NVME = TierSettings(slots=256, workers=1, floor=FloorSettings(read_latency_ns=120 * MS))
 
 
 def slow_settings(data_dir: Path, **changes: Any) -> EngineSettings:
@@ -228,8 +228,7 @@ def test_a_deadline_calls_off_what_waits_and_is_told(data_dir: Path, recorded: C
     settings = replace(ON, slack_ns=0)
     with Engine(fetching(data_dir, settings, nvme=SLOW_NVME, op_blocks=1), [recorded.as_emitter()]) as engine:
         stored(engine, 1)
-        engine.ask(lambda: engine.context.estimates.observe_load)
-        engine.hint("s", ask(1), 60 * MS)
+        engine.hint("s", ask(1), 150 * MS)
         until(recorded, PrefetchIssued)
         settle(engine)
     missed = {(event.prefetch, event.block) for event in recorded.of(PrefetchDeadlineMissed)}
