@@ -64,7 +64,7 @@ def settled(running: Collector, produced: int) -> bool:
     return (produced, 0, 0) == (stream["stored"], stream["in_flight"], stream["unaccounted"])
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_recorder_to_store(bootstrap: str, tmp_path: Path, free_port: int) -> None:
     """Everything that a recorder recorded is stored once, and the balance of loss says so; the collector says that it reads."""
     topic, store = new_topic(bootstrap, 3), tmp_path / "events.duckdb"
@@ -84,7 +84,7 @@ def test_recorder_to_store(bootstrap: str, tmp_path: Path, free_port: int) -> No
     assert 'kvtrail_kafka_lag_records{partition="0"} 0.0' in metrics
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_collector_killed_in_mid_consume(bootstrap: str, tmp_path: Path, free_port: int) -> None:
     """A collector that is killed again and again while records come in stores every one of them once."""
     topic, store = new_topic(bootstrap, 2), tmp_path / "events.duckdb"
@@ -131,7 +131,7 @@ def stored(running: Collector) -> int:
     return sum(int(stream["stored"]) for stream in streams)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_broker_stopped_under_load(own_broker: LocalBroker, tmp_path: Path, free_port: int) -> None:
     """While the broker is away the engine goes on recording; when it is back everything is stored, and nothing was lost."""
     topic, store = new_topic(own_broker.bootstrap), tmp_path / "events.duckdb"
