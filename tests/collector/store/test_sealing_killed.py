@@ -11,7 +11,8 @@ from kvtrail_collector.store import SealPolicy, Store
 
 from tests.packages import ROOT
 
-# Ingests and seals without a pause, on two threads, and says after each acknowledged batch how far it is.
+# Ingests and seals without a pause, on two threads; says after each acknowledged batch how far it is, and how many parts
+# there are.
 BUSY: Final = """
 import sys, threading
 from pathlib import Path
@@ -21,26 +22,27 @@ from tests.collector.frames import batch, span
 policy = SealPolicy(folder=Path(sys.argv[2] + ".sealed"), seal_after_ns=1, part_rows=200, every_s=0.001)
 with Store.open(sys.argv[2], seal=policy) as store:
     begin = max((account.stored.highest for account in store.accounts().values()), default=0)
-    print("open", begin, flush=True)
     for first in range(begin + 1, 1_000_000, 50):
         store.submit(batch(span(first, first + 49))).result()
-        print("stored", first + 49, flush=True)
+        print(first + 49, store.sealed().parts, flush=True)
 """
 KILLS: Final = 6
 SEED: Final = 20
 
 
 def run_and_kill(path: Path, wait_s: float) -> int:
-    """Let the process work for a while and kill it; the last seq that it acknowledged."""
+    """Let the process work until something is sealed, and a while longer; kill it; the last seq that it acknowledged."""
     command = [sys.executable, "-c", BUSY, str(ROOT), str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        first = process.stdout.readline()
+        said = [process.stdout.readline()]
+        while said[-1].split()[1:] == ["0"]:
+            said.append(process.stdout.readline())
         time.sleep(wait_s)
         process.kill()
-        rest = process.stdout.read().splitlines()
-    said = [line for line in [first, *rest] if len(line.split()) == 2]
-    return int(said[-1].split()[1])
+        said += process.stdout.read().splitlines()
+    whole = [line for line in said if len(line.split()) == 2]
+    return int(whole[-1].split()[0])
 
 
 def test_kill_9_while_sealing_loses_and_doubles_nothing(private_dir: Path) -> None:
