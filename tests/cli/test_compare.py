@@ -39,7 +39,7 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def done(picture: Path) -> "subprocess.CompletedProcess[str]":
     """One small comparison, looked at by several tests."""
     require_real("redis-server", found=find_redis_server() is not None, how="install Debian's redis-server")
-    return compare("--requests", "12", "--json", "--picture", str(picture), "--sweep", "prefetch_window=4,64")
+    return compare("--requests", "12", "--json", "--picture", str(picture), "--sweep", "prefetch_window=0,64")
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +105,9 @@ def test_a_sweep_has_a_line_a_value(answer: dict[str, Any]) -> None:
     """Used and issued prefetches, restores and idleness stand beside each other for each value."""
     points = answer["sweep"]["points"]
 
-    assert ["4", "64"] == [point["value"] for point in points]
+    assert ["0", "64"] == [point["value"] for point in points]
     assert all(0 <= point["prefetches_used"] <= point["prefetches_issued"] for point in points)
+    assert 0 == points[0]["prefetches_issued"]
     assert all(point["restore_p95_ms"] > 0 for point in points)
 
 
@@ -150,7 +151,7 @@ def test_settings_are_swept_by_name() -> None:
 
     assert 9 == workers.nvme.workers
     assert base == replace(workers, nvme=base.nvme)
-    assert 7 == with_parameter(base, "prefetch_window", "7").prefetch.window_blocks
+    assert 7 == with_parameter(base, "prefetch_window", "7").prefetch.window
     assert RestorePolicy.RECOMPUTE is with_parameter(base, "restore_policy", "recompute").restore_policy
 
 

@@ -8,7 +8,7 @@ from kvtrail_engine.settings import EngineSettings
 
 from kvtrail_cli.errors import InputInvalid
 
-SHORT_NAMES: Final = {"prefetch_window": "prefetch.window_blocks"}
+SHORT_NAMES: Final = {"prefetch_window": "prefetch.window"}
 
 
 def parse_sweep(text: str) -> tuple[str, list[str]]:
@@ -31,7 +31,7 @@ def full_name(name: str) -> str:
 
 
 def with_parameter(settings: EngineSettings, name: str, value: str) -> EngineSettings:
-    """The settings with one of them changed; `prefetch_window` stands for `prefetch.window_blocks`.
+    """The settings with one of them changed; `prefetch_window` stands for `prefetch.window`.
 
     Raises:
         InputInvalid: there is no setting of that name, or it does not take that value.

@@ -15,6 +15,7 @@ OUTPUT_TOKENS = 4
 VOCABULARY = 1024
 LEAST_STRETCH = 4
 MOST_ROUNDS = 4
+PREFETCH_WINDOW = 64
 REMOTE_FLOOR = FloorSettings(read_latency_ns=30 * MS, write_latency_ns=4 * MS, bytes_per_s=20_000_000)
 
 
@@ -61,12 +62,12 @@ def compare_settings(seed: int, data_dir: Path) -> EngineSettings:
 
 
 def sweep_settings(path: EngineSettings, *, prefetches: bool) -> EngineSettings:
-    """A path for sweeps: three places, and a host that keeps half of its room for what comes up again."""
+    """A path for sweeps: two places, and a host that keeps half of its room for what comes up again."""
     return replace(
         path,
         host_low_slots=path.host.slots // 2 if path.host_low_slots else 0,
-        step=replace(path.step, max_sequences=3),
-        prefetch=replace(path.prefetch, is_on=prefetches),
+        step=replace(path.step, max_sequences=2),
+        prefetch=replace(path.prefetch, window=PREFETCH_WINDOW if prefetches else 0),
     )
 
 
