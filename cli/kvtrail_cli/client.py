@@ -22,6 +22,8 @@ class _Problem(msgspec.Struct):
 
 
 class _Refusal(msgspec.Struct):
+    """The frame of an error's answer."""
+
     error: _Problem = msgspec.field(default_factory=_Problem)
 
 

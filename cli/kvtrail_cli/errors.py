@@ -76,6 +76,11 @@ def command_errors() -> Iterator[None]:
         raise PartMissing(message) from error
     except (AgentError, SchemaError) as error:
         raise InputInvalid(str(error)) from error
+    except OSError as error:
+        if error.filename is None:
+            raise
+        message = f"{error.filename}: {error.strerror}: choose another place, or mend its permissions"
+        raise InputInvalid(message) from error
     except Exception as error:
         if type(error).__module__.startswith(
             ("kvtrail_collector.errors", "kvtrail_engine.errors", "kvtrail_dashboards.errors")

@@ -1,5 +1,6 @@
 """The `kvtrail` command. Each verb is a file in `commands/`; what it needs is imported when it runs."""
 
+import signal
 import sys
 from typing import Final
 
@@ -26,6 +27,7 @@ APP.add_typer(bench.APP, name="bench")
 
 def run() -> None:
     """Run the command line; a command that cannot be done ends with 2 and one line on standard error."""
+    _end_in_order_when_told()
     try:
         with command_errors():
             APP()
@@ -34,6 +36,12 @@ def run() -> None:
         sys.exit(Exit.IMPOSSIBLE)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _end_in_order_when_told() -> None:
+    """Let SIGTERM, and a SIGINT that a shell made us ignore, unwind what was started: no collector or page stays behind."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
 
 
 if __name__ == "__main__":

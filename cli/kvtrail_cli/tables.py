@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Final
 
 from kvtrail_collector.attribution_shapes import Attribution, Delta, Verdict, Window
 from kvtrail_collector.loss_shapes import Loss, StreamLoss
@@ -14,6 +15,11 @@ from kvtrail_cli.output import percent
 _NS_PER_S = 1_000_000_000
 
 
+_NO_CODE: Final = (
+    "one cause leads, but the events do not show the mechanism of any code for it; docs/explain.md says how to go on"
+)
+
+
 def attribution_view(found: Attribution) -> RenderableType:
     """The explanation of a spike: verdicts first, then where the excess lies, then whose work filled the queue."""
     if found.window is None:
@@ -21,7 +27,7 @@ def attribution_view(found: Attribution) -> RenderableType:
     parts: list[RenderableType] = [Text(_headline(found), style="bold")]
     parts += [verdict_view(verdict) for verdict in found.verdicts]
     if not found.verdicts:
-        parts.append(Text(f"No verdict: {found.why_not or 'no component has a code of its own'}."))
+        parts.append(Text(f"No verdict: {found.why_not or _NO_CODE}."))
     if found.components:
         parts.append(_components(found.components))
     if found.blame:
@@ -41,8 +47,11 @@ def _headline(found: Attribution) -> str:
         f"{quantile} +{found.excess_quantile_ms:,.0f} ms" if found.excess_quantile_ms is not None else f"{quantile} not known"
     )
     device = f", {found.device}" if found.device else ""
+    mean = f", mean of that tail +{found.excess_tail_ms:,.0f} ms" if found.excess_tail_ms is not None else ""
     name = "Spike" if found.components else "Window"
-    return f"{name} of {lasted_s:.1f} s, {window.requests:,} requests, {excess}, coverage {percent(window.coverage)}{device}"
+    return (
+        f"{name} of {lasted_s:.1f} s, {window.requests:,} requests, {excess}{mean}, coverage {percent(window.coverage)}{device}"
+    )
 
 
 def _sentence(text: str) -> str:
@@ -71,9 +80,10 @@ def _shown(value: float | str) -> str:
 def _components(deltas: Iterable[Delta]) -> Table:
     """The excess of the tail by component and tier."""
     table = Table("component", "tier", "excess ms", "95 % interval", "share", box=None, header_style="dim")
-    for delta in deltas:
+    for delta in (listed := list(deltas)):
         interval = f"{delta.low_ms:,.1f} … {delta.high_ms:,.1f}"
         table.add_row(str(delta.component), delta.tier or "", f"{delta.excess_ms:,.1f}", interval, percent(delta.share))
+    table.add_row("sum", "", f"{sum(delta.excess_ms for delta in listed):,.1f}", "", "", style="dim")
     return table
 
 

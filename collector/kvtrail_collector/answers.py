@@ -125,8 +125,12 @@ class Answers:
             return kinds_present(cursor)
 
     def _attribute(self, question: AttributionQuestion) -> Attribution:
-        """Compute one answer."""
+        """Compute one answer. A misspelt engine must not look like a healthy one."""
         with self._store.read() as cursor:
-            wanted = [one for one in streams(cursor) if question.engine in {None, one.engine}]
+            known = streams(cursor)
+            wanted = [one for one in known if question.engine in {None, one.engine}]
+            if question.engine is not None and not wanted:
+                names = ", ".join(sorted({one.engine for one in known})) or "none yet"
+                raise NotFound(f"no engine {question.engine!r}", where="streams", do=f"engines that were heard of: {names}")
             table = event_rows(cursor, wanted)
         return attribute(table, window=question.window, reference=question.reference, seed=question.seed)

@@ -74,6 +74,26 @@ def test_why_of_nobody(filled: RunningCollector) -> None:
     assert done.stdout == ""
 
 
+def test_attribute_of_an_engine_that_is_not_there(filled: RunningCollector) -> None:
+    """A misspelt engine is an error that names the known ones, not an engine without a spike."""
+    done = kvtrail("attribute", "--engine", "cly", "--url", filled.url)
+
+    assert done.returncode == 2
+    assert "'cly'" in done.stderr
+    assert "cli" in done.stderr
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    """A directory that cannot be made is named in one line; nothing shows a trace."""
+    blocked = tmp_path / "file"
+    blocked.touch()
+    done = kvtrail("demo", "--headless", "--dir", str(blocked / "demo"))
+
+    assert done.returncode == 2
+    assert str(blocked) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_attribute_says_that_it_does_not_know(filled: RunningCollector) -> None:
     """One request is no population: no window, no verdict, and the reason in words."""
     done = kvtrail("attribute", "--json", "--url", filled.url)

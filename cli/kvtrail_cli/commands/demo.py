@@ -10,9 +10,10 @@ import typer
 from kvtrail_cli.demo.route import DemoTransport
 from kvtrail_cli.errors import Exit
 from kvtrail_cli.options import Json
-from kvtrail_cli.output import OUT, print_json
+from kvtrail_cli.output import OUT, note, print_json
 
 NAME = "demo"
+_LONG_ENOUGH_S = 60
 
 
 class Fault(StrEnum):
@@ -54,6 +55,8 @@ def command(
         transport=transport,
         bootstrap=bootstrap,
     )
+    if duration < _LONG_ENOUGH_S:
+        note(f"{duration:g} s are too few requests to judge a tail by: expect no verdict; the default is 95")
     with run_demo(choice) as (answer, collector_url):
         if json:
             print_json(answer)
@@ -63,4 +66,5 @@ def command(
             OUT.print(demo_view(answer))
         if not headless:
             watch_dashboard(collector_url)
+    note(f"to ask again: kvtrail collector serve --store {directory / 'events.duckdb'}")
     raise typer.Exit(Exit.GOOD if answer.balanced else Exit.BAD)

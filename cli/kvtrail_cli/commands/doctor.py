@@ -22,7 +22,13 @@ from kvtrail_cli.options import Json, TokenFile, Url
 from kvtrail_cli.output import OUT, note, print_json
 
 NAME = "doctor"
-_EXTRAS: Final = {"collector": "duckdb", "engine": "torch", "dashboards": "streamlit", "kafka": "kafka"}
+_EXTRAS: Final = {
+    "collector": "duckdb",
+    "engine": "torch",
+    "encryption": "cryptography",
+    "dashboards": "streamlit",
+    "kafka": "kafka",
+}
 
 
 def command(

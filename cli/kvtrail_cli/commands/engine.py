@@ -170,4 +170,5 @@ def _view(answer: EngineRun) -> RenderableType:
 
 
 def _ms(value: float | None) -> str:
+    """Milliseconds for people."""
     return "–" if value is None else f"{value:,.1f}"
