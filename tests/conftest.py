@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.broker import bootstrap, own_broker, said
-from tests.real import require_real
 
 __all__ = ["bootstrap", "own_broker"]  # fixtures of every folder
 
@@ -59,9 +58,9 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(autouse=True)
 def _real_gpu(request: pytest.FixtureRequest) -> None:
-    """Tests marked `gpu` run on a real CUDA device, or say that there is none."""
-    if request.node.get_closest_marker("gpu") is not None:
-        require_real("CUDA device", found=_cuda_is_there(), how="run on a machine with an NVIDIA GPU and its driver")
+    """Tests marked `gpu` run on a real CUDA device, or say that there is none: the one part that nobody can install."""
+    if request.node.get_closest_marker("gpu") is not None and not _cuda_is_there():
+        pytest.skip("real part missing: CUDA device: run on a machine with an NVIDIA GPU and its driver")
 
 
 def _cuda_is_there() -> bool:
