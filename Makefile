@@ -53,13 +53,15 @@ parts: ## install the real parts that tests need and that are no Python packages
 	@tools/parts.sh
 
 clean: ## remove what was made here
-	rm -rf $(VENV) .uv build dist *.egg-info kvtrail-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .uv .parts build dist *.egg-info kvtrail-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .uv/bin/uv:
-	$(PYTHON) -m venv .uv
-	.uv/bin/pip install --quiet --disable-pip-version-check uv
+	@echo "fetching uv" >&2
+	@$(PYTHON) -m venv .uv
+	@.uv/bin/pip install --quiet --disable-pip-version-check uv
 
 $(VENV)/.installed: pyproject.toml setup.py constraints.txt $(wildcard agent/kvtrail_agent/_ring*.[ch]) | $(UV)
-	test -x $(BIN)/python || $(UV) venv --quiet --python $(PYTHON) $(VENV)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
-	touch $@
+	@echo "installing into $(VENV)" >&2
+	@test -x $(BIN)/python || $(UV) venv --quiet --python $(PYTHON) $(VENV)
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
+	@touch $@
