@@ -1,10 +1,9 @@
 """Answers as tables for people: pure, from the published shapes to what is printed."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Final
 
-from kvtrail_collector.attribution_shapes import Attribution, Delta, Verdict, Window
+from kvtrail_collector.attribution_shapes import Attribution, Delta, Verdict
 from kvtrail_collector.loss_shapes import Loss, StreamLoss
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -121,15 +120,3 @@ def loss_view(loss: Loss) -> RenderableType:
 def dropped_text(stream: StreamLoss) -> str:
     """What was dropped, by stage and reason."""
     return ", ".join(f"{drop.count:,} {drop.stage}/{drop.reason}" for drop in stream.dropped) or "0"
-
-
-def window_text(window: Window | None) -> str:
-    """A window for people, on the engine's monotonic clock."""
-    if window is None:
-        return "–"
-    return f"{window.start_ns / _NS_PER_S:,.1f} s … {window.end_ns / _NS_PER_S:,.1f} s"
-
-
-def wall_text(wall_ns: int) -> str:
-    """A moment in wall time, UTC."""
-    return datetime.fromtimestamp(wall_ns / _NS_PER_S, tz=UTC).strftime("%H:%M:%S")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import stat
-from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -140,9 +139,3 @@ def _host_of(header: str) -> str:
     if host.startswith("["):
         return host.split("]", 1)[0] + "]"
     return host.rsplit(":", 1)[0] if host.count(":") == 1 else host
-
-
-def secrets_of(settings: Settings) -> Iterable[str]:
-    """The files that must be readable by their owner alone, for `doctor`."""
-    files = (settings.write_token_file, settings.read_token_file, settings.control_token_file, settings.tls_key)
-    return [path for path in files if path]

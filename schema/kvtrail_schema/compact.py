@@ -25,8 +25,6 @@ Numbers = npt.NDArray[np.int64]
 SEQ_STEPS: Final = "seq~"
 GROUP: Final = ("block", "parent")
 BACK: Final = tuple(f"{name}~" for name in GROUP)
-COMPACT_NAMES: Final = frozenset({SEQ_STEPS, *BACK})
-"""Columns that stand for others in a body."""
 
 _IN_ORDER: Final = frozenset({"kind", "t_ns", "seq"})
 
