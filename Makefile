@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 ARGS ?=
+WORKERS ?= 2
 SOURCES := schema agent engine collector dashboards cli migrations tools bench tests
 
 .DEFAULT_GOAL := help
@@ -17,8 +18,13 @@ install: $(VENV)/.installed ## make .venv with everything
 demo: install ## run engine, recorder and collector, explain the spike; ARGS="--headless --json --fault nvme-queue"
 	@$(BIN)/kvtrail demo $(ARGS)
 
-test: install parts ## run all tests; ARGS="tests/schema -x" for some
+test: install parts ## run all tests, side by side where they do not need the machine to themselves; ARGS="tests/schema -x" for some
+ifeq ($(strip $(ARGS)),)
+	$(BIN)/python -m pytest -q -m "not alone" -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -q -m alone
+else
 	$(BIN)/python -m pytest $(ARGS)
+endif
 
 test-long: install parts ## run the long suites too (minutes each)
 	KVTRAIL_LONG=1 $(BIN)/python -m pytest $(ARGS)

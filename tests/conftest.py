@@ -13,6 +13,10 @@ from tests.broker import bootstrap, own_broker, said
 
 __all__ = ["bootstrap", "own_broker"]  # fixtures of every folder
 
+# Whole runs of real processes, whose times are the point; other tests run two at a time.
+ALONE = {"e2e", "chaos", "drills"}
+BROKER_FIXTURES = {"bootstrap", "own_broker"}
+
 # Two shared cores: an example may take long without being wrong. Failing examples are printed as code, and none are kept.
 settings.register_profile(
     "kvtrail", deadline=None, print_blob=True, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -23,6 +27,22 @@ settings.load_profile("kvtrail")
 def pytest_report_header() -> str:
     """Say which broker is used, in the first lines of a run."""
     return said()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Share tests out between processes so that what is dear is made once: one process for the broker's, one a file else."""
+    for item in items:
+        if item.path.parent.name in ALONE:
+            item.add_marker(pytest.mark.alone)
+        item.add_marker(pytest.mark.xdist_group(_group_of(item)))
+
+
+def _group_of(item: pytest.Item) -> str:
+    """The process that a test belongs to."""
+    if BROKER_FIXTURES & set(getattr(item, "fixturenames", ())):
+        return "broker"
+    return "browser" if "dashboards" in item.path.parts else str(item.path)
 
 
 @pytest.fixture
