@@ -139,3 +139,5 @@ class Reason(IntEnum):
     REJECTED = 84
     RETENTION = 85
     KILLED = 86
+    LOST = 87
+    REMOTE_QUEUE = 88

@@ -121,6 +121,9 @@ class SwapOutFailReason(IntEnum):
     CANCELLED = Reason.CANCELLED.value
     EXPIRED = Reason.EXPIRED.value
     NO_SPACE = Reason.NO_SPACE.value
+    VERSION = Reason.VERSION.value
+    PERMISSION = Reason.PERMISSION.value
+    LOST = Reason.LOST.value
 
 
 class SwapOutSkipReason(IntEnum):
@@ -143,6 +146,9 @@ class SwapInFailReason(IntEnum):
     ALLOC = Reason.ALLOC.value
     CANCELLED = Reason.CANCELLED.value
     EXPIRED = Reason.EXPIRED.value
+    VERSION = Reason.VERSION.value
+    PERMISSION = Reason.PERMISSION.value
+    LOST = Reason.LOST.value
 
 
 class PrefetchWasteReason(IntEnum):
@@ -191,6 +197,7 @@ class BackpressureReason(IntEnum):
     HOST_QUEUE = Reason.HOST_QUEUE.value
     DISK_QUEUE = Reason.DISK_QUEUE.value
     REMOTE_LOST = Reason.REMOTE_LOST.value
+    REMOTE_QUEUE = Reason.REMOTE_QUEUE.value
 
 
 class AdmissionReason(IntEnum):
@@ -209,6 +216,7 @@ class OrphanReason(IntEnum):
     UNINDEXED = Reason.UNINDEXED.value
     TMP = Reason.TMP.value
     FOREIGN = Reason.FOREIGN.value
+    EXPIRED = Reason.EXPIRED.value
 
 
 class ErrorReason(IntEnum):
