@@ -5,6 +5,7 @@ from kvtrail_collector.store.positions import Place, Position, Positions, Reache
 from kvtrail_collector.store.quarantine import Quarantined
 from kvtrail_collector.store.seal_policy import SealPolicy
 from kvtrail_collector.store.store import MEMORY, Store
+from kvtrail_collector.store.touched import Touched, take_touched
 
 __all__ = [
     "MEMORY",
@@ -18,4 +19,6 @@ __all__ = [
     "Receipt",
     "SealPolicy",
     "Store",
+    "Touched",
+    "take_touched",
 ]

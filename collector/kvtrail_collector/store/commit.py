@@ -19,6 +19,7 @@ from kvtrail_collector.store.foreign import map_duckdb_errors
 from kvtrail_collector.store.parts import HOT
 from kvtrail_collector.store.plan import Plan
 from kvtrail_collector.store.positions import write_positions
+from kvtrail_collector.store.touched import TOUCH
 
 _I32, _I64, _U8, _U16, _U64 = pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint64()
 
@@ -95,6 +96,7 @@ def _write_rows(connection: duckdb.DuckDBPyConnection, rows: pa.Table, projectio
         connection.execute(Template(_ADD_EVENTS).substitute(columns=_used(rows)))
         for projection in projections:
             connection.execute(projection.merge_from(INCOMING))
+        connection.execute(TOUCH)
 
 
 def _used(rows: pa.Table) -> str:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 from kvtrail_schema.identity import Stream
@@ -37,15 +37,22 @@ class Delivery:
         return int(self.incoming.batch.table.num_rows)
 
 
+class Outcome(NamedTuple):
+    """What an errand did: the accounts that it changed, and the answer for whoever sent it."""
+
+    changed: Mapping[Stream, Account]
+    answer: object = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Errand:
     """Something else that only the writer's connection may do, in a transaction of its own.
 
-    It sees the books and returns the accounts that it changed; `after`, if any, runs behind the commit, in no transaction.
+    It sees the books; `done` gets its answer after the commit. `after`, if any, runs behind the commit, in no transaction.
     """
 
-    action: Callable[[duckdb.DuckDBPyConnection, Mapping[Stream, Account]], Mapping[Stream, Account]]
-    done: Future[None] = field(default_factory=Future)
+    action: Callable[[duckdb.DuckDBPyConnection, Mapping[Stream, Account]], Outcome]
+    done: Future[Any] = field(default_factory=Future)
     size_bytes: int = 0
     position: Position | None = None
     after: Callable[[duckdb.DuckDBPyConnection], None] | None = None

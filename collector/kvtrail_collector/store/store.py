@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import duckdb
 from kvtrail_schema.clock import Clock, SystemClock
@@ -27,6 +27,8 @@ from kvtrail_collector.store.seal_open import open_parts
 from kvtrail_collector.store.seal_policy import SealPolicy
 from kvtrail_collector.store.sealer import Sealer, SealStatistics
 from kvtrail_collector.store.writer import Writer, WriterStatistics
+
+_Answer = TypeVar("_Answer")
 
 MEMORY: Final = ":memory:"
 """The path of a store that lives as long as its process."""
@@ -127,11 +129,24 @@ class Store:
 
     def quarantine(self, item: Quarantined, position: Position | None = None) -> Future[None]:
         """Queue a batch that could not be read. As `submit`."""
-        return self._writer.errand(item.keep, position)
+        return self._writer.run(item.keep, position)
+
+    def run(self, action: Callable[[duckdb.DuckDBPyConnection], _Answer]) -> Future[_Answer]:
+        """Queue a piece of work for the write connection, behind the batches before it. Any thread; never blocks.
+
+        It runs on the writer's thread, between commits, in a transaction of its own: all that it writes, or nothing. The
+        future is done after the commit, with what the action returned; if it raised, with that error, and nothing is kept.
+        No batch is stored while it runs: keep it to milliseconds, and compute elsewhere, on a cursor of `read`.
+
+        Raises:
+            StoreFull: come again.
+            StoreClosed: the store has been closed.
+        """
+        return self._writer.run(action)
 
     def rebuild(self) -> Future[None]:
         """Compute all projections again from events, in one transaction. As `submit`; takes seconds a million events."""
-        return self._writer.errand(self._rebuild)
+        return self._writer.run(self._rebuild)
 
     def accounts(self) -> dict[Stream, Account]:
         """The books of all streams, as the last commit left them. Any thread; cheap."""

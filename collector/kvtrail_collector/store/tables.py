@@ -136,6 +136,15 @@ QUARANTINE: Final = sa.Table(
 )
 """Batches that could not be read: why, from whom, their first bytes, and where they still stand in their source."""
 
+TOUCHED_REQUESTS: Final = sa.Table(
+    "touched_requests",
+    METADATA,
+    _stream_column(),
+    sa.Column("req", U64, nullable=False),
+    sa.Column("touch", sa.BigInteger, nullable=False),
+)
+"""Requests of which rows arrived since somebody last computed what follows from them; see `touched.py`."""
+
 REQUESTS: Final = sa.Table(
     "requests",
     METADATA,

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import duckdb
 from kvtrail_schema.batch import unknown_in
@@ -23,7 +23,7 @@ from kvtrail_collector.store.account import Account, Incoming, Receipt
 from kvtrail_collector.store.backlog import ROW_GROUP, Backlog, Share
 from kvtrail_collector.store.commit import commit, transaction
 from kvtrail_collector.store.foreign import map_duckdb_errors
-from kvtrail_collector.store.inbox import Delivery, Errand, Inbox, InboxStatistics, Task
+from kvtrail_collector.store.inbox import Delivery, Errand, Inbox, InboxStatistics, Outcome, Task
 from kvtrail_collector.store.plan import make_plan
 from kvtrail_collector.store.positions import Position, Positions, advance, write_positions
 
@@ -37,6 +37,7 @@ BUSY_ROWS: Final = ROW_GROUP // 4
 """A commit of so many rows says that more are on their way."""
 
 _LOG: Final = logging.getLogger(__name__)
+_Answer = TypeVar("_Answer")
 
 
 class WriterStatistics(NamedTuple):
@@ -95,12 +96,11 @@ class Writer:
         self._inbox.put_nowait(delivery)
         return delivery.done
 
-    def errand(self, action: Callable[[duckdb.DuckDBPyConnection], None], position: Position | None = None) -> Future[None]:
+    def run(self, action: Callable[[duckdb.DuckDBPyConnection], _Answer], position: Position | None = None) -> Future[_Answer]:
         """Queue something else for the write connection, in a transaction of its own. As `submit`."""
 
-        def act(connection: duckdb.DuckDBPyConnection, _: Mapping[Stream, Account]) -> Mapping[Stream, Account]:
-            action(connection)
-            return {}
+        def act(connection: duckdb.DuckDBPyConnection, _: Mapping[Stream, Account]) -> Outcome:
+            return Outcome({}, action(connection))
 
         errand = Errand(act, position=position)
         self._inbox.put_nowait(errand)
@@ -112,11 +112,15 @@ class Writer:
         *,
         reclaim: bool,
     ) -> Future[None]:
-        """As `errand`, for what changes the books: the action sees them and returns the accounts that it changed.
+        """As `run`, for what changes the books: the action sees them and returns the accounts that it changed.
 
         With `reclaim`, room that it freed can be used again before anything else is written.
         """
-        errand = Errand(action, after=_checkpoint if reclaim else None)
+
+        def act(connection: duckdb.DuckDBPyConnection, accounts: Mapping[Stream, Account]) -> Outcome:
+            return Outcome(action(connection, accounts))
+
+        errand = Errand(act, after=_checkpoint if reclaim else None)
         self._inbox.put_nowait(errand)
         return errand.done
 
@@ -254,18 +258,18 @@ class Writer:
         try:
             moved = advance(positions, [errand.position])
             with map_duckdb_errors(self._where), transaction(self._connection):
-                changed = errand.action(self._connection, accounts)
+                outcome = errand.action(self._connection, accounts)
                 write_positions(self._connection, moved)
         except Exception as error:  # noqa: BLE001  # as in _store
             errand.done.set_exception(error)
         else:
             with self._lock:
-                self._accounts = {**accounts, **changed}
+                self._accounts = {**accounts, **outcome.changed}
                 self._positions = {**positions, **moved}
                 self._version += 1
             if errand.after is not None:
                 errand.after(self._connection)
-            errand.done.set_result(None)
+            errand.done.set_result(outcome.answer)
 
 
 def _checkpoint(connection: duckdb.DuckDBPyConnection) -> None:

@@ -184,7 +184,7 @@ def test_a_busy_writer_blocks_no_other_answer(collector: RunningCollector, clien
     def hold(_: duckdb.DuckDBPyConnection) -> None:
         release.wait(30)
 
-    held = collector.store._writer.errand(hold)
+    held = collector.store.run(hold)
     answers: list[int] = []
     sender = threading.Thread(
         target=lambda: answers.append(

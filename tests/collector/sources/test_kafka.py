@@ -156,7 +156,7 @@ def test_a_full_store_pauses_reading(bootstrap: str) -> None:
     with topic_on(bootstrap) as topic, Store.open(MEMORY, queue_batches=2) as store:
         topic.put(*(frame(span(1 + 100 * n, 100 + 100 * n)) for n in range(30)))
         release = threading.Event()
-        held = store._writer.errand(lambda _: wait_for(release))
+        held = store.run(lambda _: wait_for(release))
         with reading(topic, store) as source:
             wait_until(lambda: source.monitor.statistics().state is SourceState.PAUSED, "pause")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kvtrail_collector.store import Receipt, Store
 from kvtrail_collector.store import writer as writing
 from kvtrail_collector.store.backlog import Backlog, Share
-from kvtrail_collector.store.inbox import Delivery, Errand, Inbox, Task
+from kvtrail_collector.store.inbox import Delivery, Errand, Inbox, Outcome, Task
 from kvtrail_collector.testing import memory_store
 
 from tests.collector.frames import batch, span
@@ -76,7 +76,7 @@ def test_waiting_for_more_ends_with_enough_rows_or_an_errand_or_patience() -> No
 
     assert len(inbox.take_more(5, patience_s=60)) == 1
 
-    inbox.put_nowait(Errand(lambda *_: {}))
+    inbox.put_nowait(Errand(lambda *_: Outcome({})))
 
     assert len(inbox.take_more(5, patience_s=60)) == 1
     assert inbox.take_more(5, patience_s=0.01) == []
@@ -113,7 +113,7 @@ def hold_writer(store: Store) -> threading.Event:
         begun.set()
         hold.wait(30)
 
-    store._writer.errand(wait)
+    store.run(wait)
     begun.wait(30)
     return hold
 

@@ -14,7 +14,7 @@ from kvtrail_collector.store.plan import Plan, make_plan
 
 from tests.collector.frames import batch, dropped, span
 
-TABLES = ("streams", "stream_marks", "hot_events", "seq_ranges", "drop_ranges", "requests", "ops")
+TABLES = ("streams", "stream_marks", "hot_events", "seq_ranges", "drop_ranges", "requests", "ops", "touched_requests")
 MOST_STATEMENTS = 30
 
 

@@ -13,7 +13,7 @@ from tests.collector.frames import batch, span
 
 # Fails inside the commit, after the events, the books and the real projections were written, whenever seq 13 is among the rows.
 BROKEN_AT_13 = Projection("requests", "req", Template("SELECT error('injected') FROM $source WHERE seq = 13"))
-TABLES = ("streams", "stream_marks", "events", "seq_ranges", "drop_ranges", "requests", "ops")
+TABLES = ("streams", "stream_marks", "events", "seq_ranges", "drop_ranges", "requests", "ops", "touched_requests")
 
 
 def contents(store: Store) -> dict[str, list[tuple[object, ...]]]:
