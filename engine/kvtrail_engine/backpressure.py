@@ -1,12 +1,12 @@
 """Backpressure, layer by layer: which layers push back now, and how much work is admitted because of it.
 
-host queue full: writes to host are left out · disk queue full: fewer prompts are taken in · remote lost: what lies there is
-computed again. Each begins when the layer is full and ends when it is half empty, so that it does not flutter; each change
+host queue full: writes to host are left out · disk queue full: fewer prompts are taken in · remote queue full: nothing more is
+moved there · remote lost: what lies there is computed again. Each begins when the layer is full and ends when it is half empty, so that it does not flutter; each change
 is an event.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kvtrail_schema.absent import NO_U32, NO_U64
 from kvtrail_schema.emitter import Emitter
@@ -20,9 +20,15 @@ from kvtrail_engine.tiers.queue import TransferQueue
 _TIER_OF = {
     BackpressureReason.HOST_QUEUE: Tier.HOST,
     BackpressureReason.DISK_QUEUE: Tier.NVME,
+    BackpressureReason.REMOTE_QUEUE: Tier.REMOTE,
     BackpressureReason.REMOTE_LOST: Tier.REMOTE,
 }
-_QUEUE_REASON = {Tier.HOST: BackpressureReason.HOST_QUEUE, Tier.NVME: BackpressureReason.DISK_QUEUE}
+QUEUE_FULL: Final = {
+    Tier.HOST: BackpressureReason.HOST_QUEUE,
+    Tier.NVME: BackpressureReason.DISK_QUEUE,
+    Tier.REMOTE: BackpressureReason.REMOTE_QUEUE,
+}
+"""What a tier says whose queue is full."""
 
 
 class PressureStatistics(NamedTuple):
@@ -90,12 +96,12 @@ class QueueWatch:
 
     def __init__(self, pressure: Pressure, queues: Mapping[Tier, TransferQueue]) -> None:
         self._pressure = pressure
-        self._queues = {tier: queue for tier, queue in queues.items() if tier in _QUEUE_REASON}
+        self._queues = dict(queues)
 
     def review(self) -> None:
         """Begin where a queue is full, end where at most half of it is taken."""
         for tier, queue in self._queues.items():
-            found, reason = queue.statistics(), _QUEUE_REASON[tier]
+            found, reason = queue.statistics(), QUEUE_FULL[tier]
             if found.waiting >= found.capacity:
                 self._pressure.begin(reason, found.waiting)
             elif self._pressure.is_on(reason) and found.waiting <= found.capacity // 2:

@@ -262,7 +262,7 @@ class Engine:
         tiers = {Tier.HOST: settings.host, Tier.NVME: settings.nvme}
         self._queues = {tier: TransferQueue(given.queue_ops) for tier, given in tiers.items()}
         self._floors = {tier: Floor(given.floor, self._clock) for tier, given in tiers.items()}
-        reports = InboxReports(self._inbox)
+        reports = self.reports = InboxReports(self._inbox)
         host = [self._host_mover() for _ in range(settings.host.workers)]
         nvme = [self._nvme_mover(pinned=is_cuda) for _ in range(settings.nvme.workers)]
         self._workers = [

@@ -1,6 +1,7 @@
 """The prefix of a prompt that some tier still has."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kvtrail_schema.absent import NO_U64
@@ -49,10 +50,14 @@ class Lookup:
     def __init__(self, context: Context, namespaces: Namespaces) -> None:
         self._context = context
         self._namespaces = namespaces
+        self.stall: Callable[[Sequence], None] | None = None
+        """Runs within each lookup: a drill's slow index. Replaced on the engine's thread."""
 
     def find(self, sequence: Sequence) -> Found:
         """The longest prefix that is there. Changes nothing, tells nothing."""
         began_ns = self._context.clock.now_ns()
+        if self.stall is not None:
+            self.stall(sequence)
         copies: list[Copy] = []
         for index in range(sequence.reusable_blocks):
             copy = self._fastest(sequence, index)

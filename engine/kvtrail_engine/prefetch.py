@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import BlockId, PrefetchId, RequestId
 from kvtrail_schema.reasons import (
-    BackpressureReason,
     EvictReason,
     PrefetchCancelReason,
     PrefetchSkipReason,
     PrefetchWasteReason,
 )
 
+from kvtrail_engine.backpressure import QUEUE_FULL
 from kvtrail_engine.context import Context
 from kvtrail_engine.identity.mismatch import problem_of
 from kvtrail_engine.prefetch_book import Issued
@@ -233,8 +233,7 @@ class Prefetcher:
     def _issue(self, candidate: Candidate, plan: Plan, now_ns: int) -> bool:
         """One op; False where no more are to be tried now."""
         slower, blocks = plan.sources[0].tier, [source.block for source in plan.sources]
-        is_pressed = slower is Tier.NVME and self._context.pressure.is_on(BackpressureReason.DISK_QUEUE)
-        if is_pressed or not self._transfers.has_room(slower, 1):
+        if self._context.pressure.is_on(QUEUE_FULL[slower]) or not self._transfers.has_room(slower, 1):
             self._skip(candidate, blocks[:1], PrefetchSkipReason.BACKPRESSURE)
             return False
         made = [self._row(source, plan.dst, now_ns, candidate.req) for source in plan.sources]

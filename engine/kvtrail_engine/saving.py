@@ -7,16 +7,15 @@ from collections import Counter
 
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import RequestId, Slot
-from kvtrail_schema.reasons import BackpressureReason, EvictReason, SwapOutSkipReason
+from kvtrail_schema.reasons import EvictReason, SwapOutSkipReason
 
+from kvtrail_engine.backpressure import QUEUE_FULL
 from kvtrail_engine.context import Context
 from kvtrail_engine.residency import Residency
 from kvtrail_engine.sequence import Sequence
 from kvtrail_engine.tiers.pool import Copy, TierPool
 from kvtrail_engine.tiers.transfer import Row, Transfer, TransferOutcome
 from kvtrail_engine.transfers import Transfers
-
-_FULL = {Tier.HOST: BackpressureReason.HOST_QUEUE, Tier.NVME: BackpressureReason.DISK_QUEUE}
 
 
 class Saving:
@@ -106,11 +105,8 @@ class Saving:
 
     def _has_room(self, tier: Tier) -> bool:
         """Whether a tier's queue takes a write; one that pushed back takes none until it is half empty."""
-        pressure, reason = self._context.pressure, _FULL.get(tier)
-        has_room = self._transfers.has_room(tier, 1)
-        if reason is None:
-            return has_room
-        if not has_room:
+        pressure, reason = self._context.pressure, QUEUE_FULL[tier]
+        if not self._transfers.has_room(tier, 1):
             pressure.begin(reason)
         return not pressure.is_on(reason)
 

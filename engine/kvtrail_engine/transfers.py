@@ -18,26 +18,26 @@ SixParts = tuple[int, int, int, int, int, int]
 
 _IN_FAILED = {
     TransferOutcome.CHECKSUM: SwapInFailReason.CHECKSUM,
-    TransferOutcome.VERSION: SwapInFailReason.MISSING,
-    TransferOutcome.PERMISSION: SwapInFailReason.MISSING,
+    TransferOutcome.VERSION: SwapInFailReason.VERSION,
+    TransferOutcome.PERMISSION: SwapInFailReason.PERMISSION,
     TransferOutcome.EXPIRED: SwapInFailReason.EXPIRED,
     TransferOutcome.MISSING: SwapInFailReason.MISSING,
     TransferOutcome.IO: SwapInFailReason.IO,
     TransferOutcome.NO_SPACE: SwapInFailReason.IO,
     TransferOutcome.TIMEOUT: SwapInFailReason.TIMEOUT,
-    TransferOutcome.LOST: SwapInFailReason.IO,
+    TransferOutcome.LOST: SwapInFailReason.LOST,
     TransferOutcome.CANCELLED: SwapInFailReason.CANCELLED,
 }
 _OUT_FAILED = {
     TransferOutcome.CHECKSUM: SwapOutFailReason.CHECKSUM,
-    TransferOutcome.VERSION: SwapOutFailReason.MISSING,
-    TransferOutcome.PERMISSION: SwapOutFailReason.MISSING,
+    TransferOutcome.VERSION: SwapOutFailReason.VERSION,
+    TransferOutcome.PERMISSION: SwapOutFailReason.PERMISSION,
     TransferOutcome.EXPIRED: SwapOutFailReason.EXPIRED,
     TransferOutcome.MISSING: SwapOutFailReason.MISSING,
     TransferOutcome.IO: SwapOutFailReason.IO,
     TransferOutcome.NO_SPACE: SwapOutFailReason.NO_SPACE,
     TransferOutcome.TIMEOUT: SwapOutFailReason.TIMEOUT,
-    TransferOutcome.LOST: SwapOutFailReason.IO,
+    TransferOutcome.LOST: SwapOutFailReason.LOST,
     TransferOutcome.CANCELLED: SwapOutFailReason.CANCELLED,
 }
 _ERROR = {
@@ -111,8 +111,8 @@ class Transfers:
         return transfer
 
     def withdraw(self, transfer: Transfer, now_ns: int) -> None:
-        """Nobody wants an op any more. One that waits ends now; one that is in service ends as it will, soon."""
-        transfer.cancelled = True
+        """Nobody wants an op any more. One that waits ends now; one that is in service ends before its next block."""
+        transfer.stop.set()
         if self._queues[transfer.slower].withdraw(transfer):
             transfer.outcome = TransferOutcome.CANCELLED
             transfer.started_ns = transfer.ended_ns = now_ns

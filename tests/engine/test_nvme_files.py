@@ -86,19 +86,19 @@ WAYS: dict[str, tuple[Spoil, MissReason, PrefillReason, SwapInFailReason]] = {
         forged(ns=NamespaceId(5)),
         MissReason.PERMISSION,
         PrefillReason.PERMISSION,
-        SwapInFailReason.MISSING,
+        SwapInFailReason.PERMISSION,
     ),
     "another model version": (
         forged(model_version="v2"),
         MissReason.VERSION,
         PrefillReason.VERSION,
-        SwapInFailReason.MISSING,
+        SwapInFailReason.VERSION,
     ),
     "another dtype": (
         forged(dtype=Dtype.FP16),
         MissReason.VERSION,
         PrefillReason.VERSION,
-        SwapInFailReason.MISSING,
+        SwapInFailReason.VERSION,
     ),
     "an expiry that has passed": (expire, MissReason.EXPIRED, PrefillReason.EXPIRED, SwapInFailReason.EXPIRED),
 }

@@ -1,6 +1,6 @@
 """Copies between arenas: a dedicated CUDA stream a thread, or the thread itself where there is no device."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -31,12 +31,19 @@ class CopyStream:
         else:
             self._lane.submit(pairs)
 
-    def finish(self) -> None:
-        """Return when every submitted copy is complete."""
+    def finish(self, check: Callable[[], None]) -> None:
+        """Return when every submitted copy is complete. On the CPU `check` is called before each and may end it by raising;
+        what was launched on a device cannot be recalled, and takes microseconds.
+        """
         if self._lane is None:
-            for destination, source in self._pending:
-                destination.copy_(source)
-            self._pending.clear()
+            self._finish_here(check)
             return
         while not self._lane.is_done():
             self._clock.sleep_until_ns(self._clock.now_ns() + POLL_NS)
+
+    def _finish_here(self, check: Callable[[], None]) -> None:
+        """Do the copies, one after the other."""
+        pending, self._pending = self._pending, []
+        for destination, source in pending:
+            check()
+            destination.copy_(source)

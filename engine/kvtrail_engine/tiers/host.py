@@ -19,13 +19,16 @@ class HostMover:
         self._clock = clock
 
     def move(self, transfer: Transfer) -> None:
-        """Submit = launch, copy = until the data is there and the floor has passed."""
+        """Submit = launch, copy = until the data is there and the floor has passed; or until it is called off."""
         watch = Stopwatch(self._clock, transfer.started_ns)
         source, target = self._arenas[transfer.src].data, self._arenas[transfer.dst].data
         size_bytes = len(transfer.rows) * self._arenas[Tier.HOST].block_bytes
         deadline_ns = self._floor.deadline_ns(transfer.started_ns, size_bytes, write=transfer.is_write)
         self._stream.start([(target[to], source[at]) for at, to in transfer.slots])
         transfer.parts.submit_ns = watch.lap()
-        self._stream.finish()
-        self._floor.hold_until_ns(deadline_ns)
-        transfer.parts.copy_ns = watch.lap()
+        try:
+            self._stream.finish(transfer.check)
+            self._floor.hold_until_ns(deadline_ns, transfer.stop)
+            transfer.check()
+        finally:
+            transfer.parts.copy_ns = watch.lap()

@@ -51,7 +51,8 @@ class NvmeMover:
                 self._write(transfer)
             else:
                 self._read(transfer, self._bounce if transfer.dst is Tier.GPU else self._host, watch)
-            self._floor.hold_until_ns(deadline_ns)
+            self._floor.hold_until_ns(deadline_ns, transfer.stop)
+            transfer.check()
         finally:
             transfer.parts.io_ns = watch.lap()
         if transfer.dst is Tier.GPU:
@@ -72,7 +73,7 @@ class NvmeMover:
         transfer.parts.alloc_ns = watch.lap()
         gets = [Get(row.source.slot, row.block, buffer) for row, buffer in zip(transfer.rows, buffers, strict=True)]
         transfer.parts.submit_ns = watch.lap()
-        faults = self._store.read(gets, self._frames)
+        faults = self._store.read(gets, self._frames, transfer.check)
         transfer.faults = {block: outcome_of(fault) for block, fault in faults.items()}
         for fault in faults.values():
             raise fault
@@ -80,6 +81,8 @@ class NvmeMover:
     def _copy(self, transfer: Transfer, watch: Stopwatch) -> None:
         """From the buffer into the gpu's arena."""
         pairs = [(self._gpu.data[row.target.slot], self._bounce.data[at]) for at, row in enumerate(transfer.rows)]
-        self._stream.start(pairs)
-        self._stream.finish()
-        transfer.parts.copy_ns = watch.lap()
+        try:
+            self._stream.start(pairs)
+            self._stream.finish(transfer.check)
+        finally:
+            transfer.parts.copy_ns = watch.lap()

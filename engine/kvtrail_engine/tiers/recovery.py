@@ -42,9 +42,11 @@ class RecoveryStatistics(NamedTuple):
     foreign: int = 0
     """Records and files of another model, dtype, key, place or form."""
     unindexed: int = 0
-    """Good records without a place: older ones of a block, expired ones, ones beyond the tier's room."""
+    """Good records without a place: older ones of a block, ones beyond the tier's room."""
     tmp: int = 0
     """Files that were being made."""
+    expired: int = 0
+    """Good records whose time is over."""
     orphan_bytes: int = 0
     read_bytes: int = 0
     duration_ns: int = 0
@@ -152,7 +154,9 @@ class Scanner:
             return
         if (header.origin, header.slot, header.length) != (self._origin, slot, self._geometry.payload_bytes):
             self._drop(slot, OrphanReason.FOREIGN)
-        elif slot >= self._indexed or header.keeping.is_expired(self._wall_ns()):
+        elif header.keeping.is_expired(self._wall_ns()):
+            self._drop(slot, OrphanReason.EXPIRED)
+        elif slot >= self._indexed:
             self._drop(slot, OrphanReason.UNINDEXED)
         else:
             self._keep(header)
@@ -203,6 +207,7 @@ class Scanner:
             foreign=count[OrphanReason.FOREIGN],
             unindexed=count[OrphanReason.UNINDEXED],
             tmp=count[OrphanReason.TMP],
+            expired=count[OrphanReason.EXPIRED],
             orphan_bytes=sum(orphan.size_bytes for orphan in notes.orphans),
             read_bytes=notes.read_bytes,
             duration_ns=duration_ns,

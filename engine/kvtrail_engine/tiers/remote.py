@@ -68,7 +68,8 @@ class RemoteMover:
             parts.submit_ns = watch.lap()
         try:
             self._ask(transfer, payloads)
-            self._floor.hold_until_ns(deadline_ns)
+            self._floor.hold_until_ns(deadline_ns, transfer.stop)
+            transfer.check()
         finally:
             parts.io_ns = watch.lap()
         if transfer.dst is Tier.GPU:
@@ -123,6 +124,8 @@ class RemoteMover:
     def _copy(self, transfer: Transfer, watch: Stopwatch) -> None:
         """From the buffer into the gpu's arena."""
         pairs = [(self._gpu.data[row.target.slot], self._bounce.data[at]) for at, row in enumerate(transfer.rows)]
-        self._stream.start(pairs)
-        self._stream.finish()
-        transfer.parts.copy_ns = watch.lap()
+        try:
+            self._stream.start(pairs)
+            self._stream.finish(transfer.check)
+        finally:
+            transfer.parts.copy_ns = watch.lap()

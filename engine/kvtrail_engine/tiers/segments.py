@@ -35,6 +35,7 @@ from kvtrail_engine.tiers.geometry import Geometry
 from kvtrail_engine.tiers.recovery import Recovery, RecoveryStatistics, Scanner, discard_all
 from kvtrail_engine.tiers.segment_file import create_segment, remove_segments, segment_path
 
+Check = Callable[[], None]
 FOR_EVER = Keeping()
 MAX_RUN = 256
 """Records in one call to the system: three buffers each, of which it takes 1024."""
@@ -57,6 +58,10 @@ class Get:
     slot: Slot
     block: Block
     into: memoryview
+
+
+def go_on() -> None:
+    """The check of a read that nobody calls off."""
 
 
 class StoreStatistics(NamedTuple):
@@ -136,10 +141,11 @@ class SegmentStore:
             self._written += len(puts)
         self._sync({self._file(put.slot) for put in puts}, len(puts) * self.geometry.record_bytes)
 
-    def read(self, gets: Sequence[Get], frames: Frames) -> dict[BlockId, TransferError]:
+    def read(self, gets: Sequence[Get], frames: Frames, check: Check = go_on) -> dict[BlockId, TransferError]:
         """Read records, neighbouring slots in one call; those that are not to be believed, and why. Blocks.
 
-        Buffers of refused records hold anything; nobody may read them.
+        Buffers of refused records hold anything; nobody may read them. `check` is called before each record, and ends
+        the read by what it raises.
 
         Raises:
             StorageError: the operating system refused; nothing may be read.
@@ -147,7 +153,8 @@ class SegmentStore:
         gets = sorted(gets, key=lambda get: get.slot)
         faults: dict[BlockId, TransferError] = {}
         for run in self.geometry.runs([get.slot for get in gets], frames.records):
-            faults |= self._read_run([gets[index] for index in run], frames)
+            check()
+            faults |= self._read_run([gets[index] for index in run], frames, check)
         with self._lock:
             self._read += len(gets) - len(faults)
             self._refused += len(faults)
@@ -266,7 +273,7 @@ class SegmentStore:
         write_frame(header, stamp, frames.heads[at], frames.tails[at])
         return stored
 
-    def _read_run(self, gets: Sequence[Get], frames: Frames) -> dict[BlockId, TransferError]:
+    def _read_run(self, gets: Sequence[Get], frames: Frames, check: Check) -> dict[BlockId, TransferError]:
         """Records side by side, in one call; those that are refused."""
         is_staged = self._cipher is not None or self.geometry.payload_bytes != self.geometry.stored_bytes
         stored = [frames.stages[at] if is_staged else get.into for at, get in enumerate(gets)]
@@ -276,6 +283,7 @@ class SegmentStore:
             found = os.preadv(self._file(first), buffers, self.geometry.offset_of(first)) // self.geometry.record_bytes
         faults: dict[BlockId, TransferError] = {}
         for at, get in enumerate(gets):
+            check()
             try:
                 if at >= found:
                     raise RecordMissingError(f"no record of block {get.block.id:016x}: the file ends before slot {get.slot}")

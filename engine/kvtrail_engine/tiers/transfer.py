@@ -1,11 +1,13 @@
 """One op: one hop of some blocks from tier to tier, and what became of it."""
 
+import threading
 from dataclasses import dataclass, field
 from enum import Enum
 
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import BlockId, EventId, OpId, PrefetchId, RequestId, Slot
 
+from kvtrail_engine.errors import TransferCancelledError
 from kvtrail_engine.tiers.pool import Block, Copy
 
 
@@ -66,7 +68,7 @@ class Parts:
 class Transfer:
     """An op on its way. Written by the engine's thread before it is queued, then by its worker, then read by the first.
 
-    `cancelled` alone is written by the engine's thread while others read it: one bool, and late is harmless.
+    `stop` alone is set by the engine's thread while its worker looks at it, and late is harmless: the op ends as done.
     """
 
     op: OpId
@@ -79,7 +81,8 @@ class Transfer:
     prefetch: PrefetchId | None = None
     """The decision to fetch ahead that the op carries out; None where somebody waits for it, or it is a write."""
     depth: int = 0
-    cancelled: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set while nobody wants the op; it wakes a worker that only waits for its floor."""
     started_ns: int = 0
     ended_ns: int = 0
     parts: Parts = field(default_factory=Parts)
@@ -91,6 +94,16 @@ class Transfer:
     def outcome_of(self, row: Row) -> TransferOutcome:
         """How one row ended: where others were at fault, it was called off, and its source is as good as before."""
         return self.faults.get(row.block.id, TransferOutcome.CANCELLED if self.faults else self.outcome)
+
+    def check(self) -> None:
+        """Between two blocks, on the worker's thread: go on only while somebody wants the op.
+
+        Raises:
+            TransferCancelledError: nobody does.
+        """
+        if self.stop.is_set():
+            message = "called off"
+            raise TransferCancelledError(message)
 
     @property
     def slower(self) -> Tier:

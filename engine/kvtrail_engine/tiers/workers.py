@@ -99,9 +99,7 @@ class Workers:
     def _move(self, mover: Mover, transfer: Transfer) -> None:
         """Move, and turn what is raised into the op's outcome."""
         try:
-            if transfer.cancelled:
-                message = "called off while it waited"
-                raise TransferCancelledError(message)
+            transfer.check()
             mover.move(transfer)
         except TransferError as error:
             transfer.outcome = outcome_of(error)

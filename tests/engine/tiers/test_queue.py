@@ -136,7 +136,7 @@ def test_a_failed_op_ends_with_its_reason(error: TransferError, outcome: Transfe
 def test_a_cancelled_op_is_not_moved() -> None:
     """What was called off while it waited is never begun."""
     transfer = load(1)
-    transfer.cancelled = True
+    transfer.stop.set()
     heard = serve([transfer], SlowMover(StorageError("must not be reached")))
 
     assert TransferOutcome.CANCELLED is heard.done[0].outcome

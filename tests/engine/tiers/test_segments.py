@@ -127,7 +127,7 @@ def test_a_record_expires_by_the_wall_clock(tmp_path: Path) -> None:
         recovery = store.statistics().recovery
 
     assert bytes(data(1)) == before
-    assert (0, 1) == (recovery.recovered, recovery.unindexed)
+    assert (0, 1) == (recovery.recovered, recovery.expired)
 
 
 def test_an_empty_place_is_missing(tmp_path: Path) -> None:
