@@ -37,7 +37,7 @@ class Population:
 
     def __len__(self) -> int:
         """How many requests."""
-        return len(self.facts)
+        return len(self.arrived_ns)
 
     def arrived_in(self, start_ns: int, end_ns: int) -> "Population":
         """Those that arrived in [start, end)."""
