@@ -12,6 +12,14 @@ from kvtrail_cli.demo.shapes import Demo
 from kvtrail_collector.attribution_shapes import Attribution
 from kvtrail_collector.doctor_shapes import Diagnosis
 from kvtrail_collector.loss_shapes import Loss
+from kvtrail_collector.questions.engines import Engines
+from kvtrail_collector.questions.latency import Latency
+from kvtrail_collector.questions.one_event import OneEvent
+from kvtrail_collector.questions.prefetch_flow import PrefetchFlow
+from kvtrail_collector.questions.pressure import Pressure
+from kvtrail_collector.questions.recorder import Recorder
+from kvtrail_collector.questions.tenant_accounts import Tenants
+from kvtrail_collector.questions.tier_moves import Tiers
 from kvtrail_collector.why import Why
 
 ANSWERS = {
@@ -28,14 +36,27 @@ ANSWERS = {
 }
 """Each verb with `--json`, and what it answers."""
 
+ROUTES = {
+    "/v1/engines": Engines,
+    "/v1/event": OneEvent,
+    "/v1/latency": Latency,
+    "/v1/prefetch/flow": PrefetchFlow,
+    "/v1/pressure": Pressure,
+    "/v1/recorder": Recorder,
+    "/v1/tenants": Tenants,
+    "/v1/tiers": Tiers,
+}
+"""Each path that no verb asks, and what it answers."""
+
 
 def outputs_schema() -> str:
     """One JSON Schema with a definition a shape; `answers` says which one is whose."""
-    _, definitions = msgspec.json.schema_components(ANSWERS.values(), ref_template="#/$defs/{name}")
+    _, definitions = msgspec.json.schema_components([*ANSWERS.values(), *ROUTES.values()], ref_template="#/$defs/{name}")
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What the commands of kvtrail answer with --json",
         "answers": {verb: {"$ref": f"#/$defs/{shape.__name__}"} for verb, shape in ANSWERS.items()},
+        "routes": {path: {"$ref": f"#/$defs/{shape.__name__}"} for path, shape in ROUTES.items()},
         "$defs": definitions,
     }
     return json.dumps(schema, indent=2) + "\n"

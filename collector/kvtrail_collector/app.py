@@ -14,14 +14,29 @@ from kvtrail_collector.access import HostCheck
 from kvtrail_collector.answers import Answers
 from kvtrail_collector.context import Context
 from kvtrail_collector.metrics import Metrics
+from kvtrail_collector.names import load_names
 from kvtrail_collector.replies import install_error_replies
-from kvtrail_collector.routes import analysis_routes, event_routes, health_routes, loss_routes, request_routes
+from kvtrail_collector.routes import (
+    analysis_routes,
+    event_routes,
+    health_routes,
+    loss_routes,
+    recorder_routes,
+    request_routes,
+    series_routes,
+    tenant_routes,
+    tier_routes,
+)
 from kvtrail_collector.security import make_guard
 from kvtrail_collector.settings import Settings
 from kvtrail_collector.sources.kafka_monitor import KafkaMonitor
 from kvtrail_collector.store import Store
 
 _DECODING_THREADS: Final = 4
+_ROUTES: Final = (
+    *(event_routes, loss_routes, health_routes, request_routes, analysis_routes),
+    *(series_routes, tier_routes, tenant_routes, recorder_routes),
+)
 
 
 def create_app(
@@ -42,7 +57,7 @@ def create_app(
 
     Raises:
         BindRefused: the address needs tokens and TLS that are not there.
-        SettingsInvalid: a token cannot be used.
+        SettingsInvalid: a token, or the map of names, cannot be used.
     """
     context = Context(
         settings=settings,
@@ -55,10 +70,11 @@ def create_app(
         uploads=asyncio.Semaphore(settings.uploads),
         decoders=CapacityLimiter(_DECODING_THREADS),
         kafka=kafka,
+        names=load_names(settings.names_file),
     )
     app = FastAPI(title="kvtrail collector", openapi_url=None, docs_url=None, redoc_url=None)
     app.add_middleware(HostCheck, guard=context.guard)
     install_error_replies(app)
-    for routes in (event_routes, loss_routes, health_routes, request_routes, analysis_routes):
+    for routes in _ROUTES:
         app.include_router(routes(context))
     return app

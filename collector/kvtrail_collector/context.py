@@ -21,7 +21,8 @@ from kvtrail_collector.store import Store
 class Context:
     """Everything a route may use. `uploads` and `decoders` are used on the event loop alone.
 
-    Decoding has threads of its own, so that questions, however slow, never keep events from coming in.
+    Decoding has threads of its own, so that questions, however slow, never keep events from coming in. `names` is the
+    operator's map of hashed tenants and models.
     """
 
     settings: Settings
@@ -34,3 +35,4 @@ class Context:
     uploads: asyncio.Semaphore
     decoders: CapacityLimiter
     kafka: KafkaMonitor | None
+    names: Mapping[str, str]

@@ -40,6 +40,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     write_token_file: Annotated[str, Meta(description="file (0600) with the token for sending events")] = ""
     read_token_file: Annotated[str, Meta(description="file (0600) with the token for asking")] = ""
     control_token_file: Annotated[str, Meta(description="file (0600) with the token for changing what runs")] = ""
+    names_file: Annotated[
+        str, Meta(description="file (TOML) that says what hashed tenants and models are called; empty: none")
+    ] = ""
     body_bytes: Annotated[_Count, Meta(description="most bytes of one batch as sent")] = 16 << 20
     decoded_bytes: Annotated[_Count, Meta(description="most bytes of one batch after decompression")] = 128 << 20
     body_timeout_s: Annotated[float, Meta(gt=0, description="longest time in seconds that a batch may take to come in")] = 30.0

@@ -4,6 +4,20 @@ from kvtrail_collector.routes.analysis import analysis_routes
 from kvtrail_collector.routes.events import event_routes
 from kvtrail_collector.routes.health import health_routes
 from kvtrail_collector.routes.loss import loss_routes
+from kvtrail_collector.routes.recorder import recorder_routes
 from kvtrail_collector.routes.requests import request_routes
+from kvtrail_collector.routes.series import series_routes
+from kvtrail_collector.routes.tenants import tenant_routes
+from kvtrail_collector.routes.tiers import tier_routes
 
-__all__ = ["analysis_routes", "event_routes", "health_routes", "loss_routes", "request_routes"]
+__all__ = [
+    "analysis_routes",
+    "event_routes",
+    "health_routes",
+    "loss_routes",
+    "recorder_routes",
+    "request_routes",
+    "series_routes",
+    "tenant_routes",
+    "tier_routes",
+]

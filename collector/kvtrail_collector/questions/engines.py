@@ -1,0 +1,65 @@
+"""What there is to choose from: engines with their ranks and times, tenants and models with the operator's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import duckdb
+import msgspec
+
+from kvtrail_collector.questions.scope import namespaces_of
+
+_ENGINES: Final = """
+SELECT engine, list(DISTINCT rank ORDER BY rank), min(first_ns), max(greatest(last_ns, monotonic_ns)),
+    max_by(wall_ns - monotonic_ns, heard_wall_ns), sum(requests)::BIGINT, max(heard_wall_ns)
+FROM streams JOIN stream_marks USING (stream_id) LEFT JOIN (
+    SELECT stream_id, min(arrived_ns) AS first_ns, max(arrived_ns) AS last_ns, count(*) AS requests FROM requests GROUP BY ALL
+) USING (stream_id) GROUP BY engine ORDER BY sum(requests) DESC NULLS LAST, engine LIMIT 1000
+"""
+_STREAM_IDS: Final = "SELECT stream_id FROM streams"
+_MOST_NAMES: Final = 1_000
+
+
+class EngineRow(msgspec.Struct, frozen=True):
+    """One engine: its first arrival, the newest moment that is known of it, and what makes its clock wall time."""
+
+    engine: str
+    ranks: list[int]
+    first_ns: int | None
+    last_ns: int | None
+    wall_offset_ns: int
+    requests: int
+    heard_wall_ns: int
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A hashed value, and the name that the operator's map gives it; the value itself where it gives none."""
+
+    id: str
+    name: str
+
+
+class Engines(msgspec.Struct, frozen=True):
+    """What pages offer for choice; at most a thousand of each."""
+
+    engines: list[EngineRow]
+    tenants: list[Named]
+    models: list[Named]
+    device: str | None = None
+    schema: int = 1
+
+
+def engines_known(cursor: duckdb.DuckDBPyConnection, names: Mapping[str, str], device: str | None) -> Engines:
+    """Everything that a filter can name, busiest engine first."""
+    rows = cursor.execute(_ENGINES).fetchall()
+    engines = [EngineRow(*row[:5], requests=row[5] or 0, heard_wall_ns=row[6]) for row in rows]
+    spaces = namespaces_of(cursor, [row[0] for row in cursor.execute(_STREAM_IDS).fetchall()])
+    tenants = sorted({space.tenant for space in spaces if space.tenant})
+    models = sorted({space.model for space in spaces if space.model})
+    return Engines(engines, _named(tenants, names), _named(models, names), device)
+
+
+def _named(values: list[str], names: Mapping[str, str]) -> list[Named]:
+    """Hashed values with their names."""
+    return [Named(value, names.get(value, value)) for value in values[:_MOST_NAMES]]

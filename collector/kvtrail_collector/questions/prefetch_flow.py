@@ -1,0 +1,140 @@
+"""What became of prefetched blocks: used, wasted, cancelled or still open; late or not; why, whose, and how much."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import duckdb
+import msgspec
+from kvtrail_schema.kinds import Kind
+
+from kvtrail_collector.questions.buckets import bucket_ns
+from kvtrail_collector.questions.scope import IN_NAMESPACES, IN_STREAMS, Chosen
+from kvtrail_collector.questions.words import reason_name, tier_name
+
+_SKIPPED: Final = Kind.PREFETCH_SKIPPED.value
+_ENDS: Final = f"{Kind.PREFETCH_USED.value}, {Kind.PREFETCH_WASTED.value}, {Kind.PREFETCH_CANCELLED.value}"
+_KINDS: Final = (
+    f"{Kind.PREFETCH_ISSUED.value}, {Kind.PREFETCH_COMPLETED.value}, {Kind.PREFETCH_READY.value}, {_ENDS}, "
+    f"{Kind.PREFETCH_DEADLINE_MISSED.value}"
+)
+# One row for each block of each prefetch, from all that was said about it; its first request says whose it is.
+_BLOCKS: Final = f"""
+WITH told AS (
+    SELECT stream_id, prefetch, block,
+        min(t_ns) FILTER (kind = {Kind.PREFETCH_ISSUED.value}) AS issued_ns,
+        min(t_ns) FILTER (kind = {Kind.PREFETCH_COMPLETED.value}) AS completed_ns,
+        min(t_ns) FILTER (kind = {Kind.PREFETCH_READY.value}) AS ready_ns,
+        arg_min(kind, t_ns) FILTER (kind IN ({_ENDS})) AS ended,
+        arg_min(reason, t_ns) FILTER (kind IN ({_ENDS})) AS reason,
+        count(*) FILTER (kind = {Kind.PREFETCH_DEADLINE_MISSED.value}) > 0 AS missed,
+        max("bytes") AS "bytes", min(src) AS src, min(req) AS req
+    FROM events WHERE kind IN ({_KINDS}) AND prefetch IS NOT NULL AND {IN_STREAMS} GROUP BY ALL
+), blocks AS (
+    SELECT told.*, requests.ns AS ns FROM told LEFT JOIN requests USING (stream_id, req)
+    WHERE issued_ns >= $start_ns AND issued_ns < $end_ns AND {IN_NAMESPACES.replace("ns IN", "requests.ns IN")}
+)
+"""  # noqa: S608  # constants of ours
+_FIGURES: Final = f"""
+    count(*), count(completed_ns), count(ready_ns),
+    count(*) FILTER (ended = {Kind.PREFETCH_USED.value}), count(*) FILTER (ended = {Kind.PREFETCH_WASTED.value}),
+    count(*) FILTER (ended = {Kind.PREFETCH_CANCELLED.value}), count(*) FILTER (missed),
+    coalesce(sum("bytes"), 0)::UBIGINT, coalesce(sum("bytes") FILTER (ended = {Kind.PREFETCH_WASTED.value}), 0)::UBIGINT
+"""  # constants of ours
+_TOTAL: Final = f"{_BLOCKS} SELECT {_FIGURES} FROM blocks"  # noqa: S608  # constants of ours
+_REASONS: Final = f"""
+{_BLOCKS} SELECT ended, reason, src, ns, count(*), coalesce(sum("bytes"), 0)::UBIGINT FROM blocks
+WHERE ended IS NOT NULL AND ended <> {Kind.PREFETCH_USED.value} GROUP BY ALL ORDER BY count(*) DESC LIMIT 200
+"""  # noqa: S608  # constants of ours
+_SERIES: Final = f"""
+{_BLOCKS} SELECT issued_ns - issued_ns % $bucket_ns AS start_ns, start_ns + max(wall_ns - monotonic_ns), {_FIGURES}
+FROM blocks JOIN stream_marks USING (stream_id) GROUP BY start_ns ORDER BY start_ns
+"""  # noqa: S608  # constants of ours
+_EXTENT: Final = f"""
+SELECT min(t_ns), max(t_ns) FROM events
+WHERE kind = {Kind.PREFETCH_ISSUED.value} AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns
+"""  # noqa: S608  # constants of ours
+_NOT_ISSUED: Final = f"""
+SELECT reason, count(*) FROM events
+WHERE kind = {_SKIPPED} AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns GROUP BY reason ORDER BY count(*) DESC
+"""  # noqa: S608  # constants of ours
+
+
+class PrefetchFigures(msgspec.Struct, frozen=True):
+    """Blocks that were prefetched, and what became of them; those that ended in nothing are still open."""
+
+    issued: int
+    completed: int
+    ready: int
+    used: int
+    wasted: int
+    cancelled: int
+    deadline_missed: int
+    bytes: int
+    wasted_bytes: int
+
+
+class PrefetchLoss(msgspec.Struct, frozen=True):
+    """Blocks that were of no use, for one reason, from one tier, for one tenant."""
+
+    outcome: str
+    reason: str | None
+    tier: str | None
+    tenant: str | None
+    blocks: int
+    bytes: int
+
+
+class PrefetchBucket(msgspec.Struct, frozen=True):
+    """The blocks that were issued in one bucket of time."""
+
+    start_ns: int
+    wall_ns: int
+    figures: PrefetchFigures
+
+
+class NotIssued(msgspec.Struct, frozen=True):
+    """Blocks that the engine would have fetched ahead, and did not."""
+
+    reason: str | None
+    blocks: int
+
+
+class PrefetchFlow(msgspec.Struct, frozen=True):
+    """Prefetches in all, over time, and where they were in vain."""
+
+    bucket_ms: int
+    total: PrefetchFigures
+    losses: list[PrefetchLoss]
+    not_issued: list[NotIssued]
+    series: list[PrefetchBucket]
+    device: str | None = None
+    schema: int = 1
+
+
+def prefetch_flow(
+    cursor: duckdb.DuckDBPyConnection, chosen: Chosen, tenant_of: dict[int, str | None], points: int, device: str | None
+) -> PrefetchFlow:
+    """What became of the prefetches that were issued in a scope. Five passes over the few kinds that tell it."""
+    between = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
+    width_ns = bucket_ns(*(cursor.execute(_EXTENT, between).fetchone() or (None, None)), points)
+    values = chosen._asdict()
+    total = cursor.execute(_TOTAL, values).fetchone()
+    assert total is not None, "an aggregate always has a row"
+    series = cursor.execute(_SERIES, {**values, "bucket_ns": width_ns}).fetchall()
+    return PrefetchFlow(
+        bucket_ms=width_ns // 1_000_000,
+        total=PrefetchFigures(*total),
+        losses=[_loss(row, tenant_of) for row in cursor.execute(_REASONS, values).fetchall()],
+        not_issued=[NotIssued(reason_name(row[0]), row[1]) for row in cursor.execute(_NOT_ISSUED, between).fetchall()],
+        series=[PrefetchBucket(row[0], row[1], PrefetchFigures(*row[2:])) for row in series],
+        device=device,
+    )
+
+
+def _loss(row: tuple[int, int | None, int | None, int | None, int, int], tenant_of: dict[int, str | None]) -> PrefetchLoss:
+    """One row as an answer."""
+    ended, reason, src, ns, blocks, size = row
+    outcome = "wasted" if ended == Kind.PREFETCH_WASTED.value else "cancelled"
+    tier = None if src is None else tier_name(src)
+    return PrefetchLoss(outcome, reason_name(reason), tier, tenant_of.get(ns) if ns is not None else None, blocks, size)
