@@ -61,6 +61,6 @@ def _deletion(
     row: tuple[str, int, int, int, int | None, str | None, int, int, list[dict[str, int]] | None, int | None],
 ) -> Deletion:
     """One row as an answer."""
-    *who, reason, selector, at_ns, wall_ns, gone, lasted = row
+    engine, epoch, rank, seq, reason, selector, at_ns, wall_ns, gone, lasted = row
     copies = [CopiesGone(tier_name(one["tier"]), one["copies"]) for one in gone or []]
-    return Deletion(*who, reason_name(reason), selector, at_ns, wall_ns, copies, lasted)
+    return Deletion(engine, epoch, rank, seq, reason_name(reason), selector, at_ns, wall_ns, copies, lasted)

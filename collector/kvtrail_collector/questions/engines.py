@@ -12,7 +12,7 @@ from kvtrail_collector.questions.scope import namespaces_of
 
 _ENGINES: Final = """
 SELECT engine, list(DISTINCT rank ORDER BY rank), min(first_ns), max(greatest(last_ns, monotonic_ns)),
-    max_by(wall_ns - monotonic_ns, heard_wall_ns), sum(requests)::BIGINT, max(heard_wall_ns)
+    max_by(wall_ns - monotonic_ns, heard_wall_ns), coalesce(sum(requests), 0)::BIGINT, max(heard_wall_ns)
 FROM streams JOIN stream_marks USING (stream_id) LEFT JOIN (
     SELECT stream_id, min(arrived_ns) AS first_ns, max(arrived_ns) AS last_ns, count(*) AS requests FROM requests GROUP BY ALL
 ) USING (stream_id) GROUP BY engine ORDER BY sum(requests) DESC NULLS LAST, engine LIMIT 1000
@@ -53,7 +53,7 @@ class Engines(msgspec.Struct, frozen=True):
 def engines_known(cursor: duckdb.DuckDBPyConnection, names: Mapping[str, str], device: str | None) -> Engines:
     """Everything that a filter can name, busiest engine first."""
     rows = cursor.execute(_ENGINES).fetchall()
-    engines = [EngineRow(*row[:5], requests=row[5] or 0, heard_wall_ns=row[6]) for row in rows]
+    engines = [EngineRow(*row) for row in rows]
     spaces = namespaces_of(cursor, [row[0] for row in cursor.execute(_STREAM_IDS).fetchall()])
     tenants = sorted({space.tenant for space in spaces if space.tenant})
     models = sorted({space.model for space in spaces if space.model})

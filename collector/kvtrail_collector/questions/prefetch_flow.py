@@ -117,7 +117,7 @@ def prefetch_flow(
 ) -> PrefetchFlow:
     """What became of the prefetches that were issued in a scope. Five passes over the few kinds that tell it."""
     between = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
-    width_ns = bucket_ns(*(cursor.execute(_EXTENT, between).fetchone() or (None, None)), points)
+    width_ns = bucket_ns(cursor.execute(_EXTENT, between).fetchone(), points)
     values = chosen._asdict()
     total = cursor.execute(_TOTAL, values).fetchone()
     assert total is not None, "an aggregate always has a row"

@@ -67,7 +67,7 @@ def pressure(cursor: duckdb.DuckDBPyConnection, chosen: Chosen, device: str | No
     held = cursor.execute(_HELD, values).fetchall()
     states = {Kind.DEGRADE_APPLIED.value: "applied", Kind.DEGRADE_REQUESTED.value: "requested"}
     return Pressure(
-        [Action(*row[:3], states[row[3]], *row[4:]) for row in actions],
-        [Held(*row[:2], tier_name(row[2]), reason_name(row[3]), *row[5:]) for row in held],
+        [Action(row[0], row[1], row[2], states[row[3]], row[4], row[5]) for row in actions],
+        [Held(row[0], row[1], tier_name(row[2]), reason_name(row[3]), row[5], row[6]) for row in held],
         device,
     )

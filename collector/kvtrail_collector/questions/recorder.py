@@ -79,8 +79,8 @@ class Recorder(msgspec.Struct, frozen=True):
 def recorder(cursor: duckdb.DuckDBPyConnection, chosen: Chosen, points: int, now_wall_ns: int, device: str | None) -> Recorder:
     """The streams of a scope, the one last heard of first, at most 200. Passes over heartbeats alone."""
     values = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
-    extent = cursor.execute(_EXTENT, values).fetchone() or (None, None)
-    width_ns = bucket_ns(*extent, points)
+    extent = cursor.execute(_EXTENT, values).fetchone()
+    width_ns = bucket_ns(extent, points)
     series = cursor.execute(_SERIES, {**values, "bucket_ns": width_ns}).fetchall()
     found = cursor.execute(_STREAMS, {"streams": chosen.streams}).fetchall()
     return Recorder(

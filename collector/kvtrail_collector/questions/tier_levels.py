@@ -74,8 +74,8 @@ class TierLevels(msgspec.Struct, frozen=True):
 def tier_levels(cursor: duckdb.DuckDBPyConnection, chosen: Chosen, points: int) -> TierLevels:
     """Levels of the tiers of some streams, in at most so many buckets. Three passes over the samples."""
     values = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
-    extent = cursor.execute(_EXTENT, values).fetchone() or (None, None)
-    width_ns = bucket_ns(*extent, points)
+    extent = cursor.execute(_EXTENT, values).fetchone()
+    width_ns = bucket_ns(extent, points)
     newest = cursor.execute(_NEWEST, values).fetchall()
     rows = cursor.execute(_SERIES, {**values, "bucket_ns": width_ns}).fetchall()
     now = [TierNow(tier_name(row[0]), row[-1], TierLevel(*row[1:-1])) for row in newest]
