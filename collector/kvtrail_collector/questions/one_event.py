@@ -86,4 +86,4 @@ def _told(name: str, value: str | float | bool) -> str | int | float | bool:
     members = COLUMNS[name].names
     if members is not None:
         return next((member.name.lower() for member in members if member.value == value), value)
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 53 else value
+    return str(value) if isinstance(value, int) and abs(value) >= 1 << 53 else value
