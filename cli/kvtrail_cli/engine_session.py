@@ -10,6 +10,7 @@ from kvtrail_agent.settings import AgentSettings
 from kvtrail_engine.drills.timer import ScheduledDrill
 from kvtrail_engine.engine import Engine
 from kvtrail_engine.loadgen.arrivals import Arrival
+from kvtrail_engine.loadgen.hints import Hints
 from kvtrail_engine.run import Progress, RunResult, run_load
 from kvtrail_engine.settings import EngineSettings
 
@@ -35,6 +36,7 @@ def run_recorded(
     advance: Advance,
     *,
     drill: ScheduledDrill | None = None,
+    hints: Hints | None = None,
     stop: threading.Event | None = None,
 ) -> Session:
     """Run a load to its end, with the recorder as the engine's observer, and wait for delivery.
@@ -53,7 +55,7 @@ def run_recorded(
         if recorder is not None:
             stack.callback(recorder.close)
         with Engine(settings, observers) as engine:
-            result = run_load(engine, arrivals, show, drill=drill, stop=stop)
+            result = run_load(engine, arrivals, show, drill=drill, hints=hints, stop=stop)
         if recorder is None:
             return Session(result, 0, 0, delivered=True)
         delivered = recorder.close(DELIVERY_TIMEOUT_S)

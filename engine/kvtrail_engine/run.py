@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from kvtrail_schema.enums import Tier
@@ -11,6 +12,7 @@ from kvtrail_engine.clock import Clock, SystemClock
 from kvtrail_engine.drills.timer import DrillTimer, ScheduledDrill
 from kvtrail_engine.engine import Engine
 from kvtrail_engine.loadgen.arrivals import Arrival
+from kvtrail_engine.loadgen.hints import Hints
 from kvtrail_engine.loadgen.replay import replay
 from kvtrail_engine.request import Outcome, RequestHandle, RequestResult
 
@@ -61,6 +63,7 @@ def run_load(
     progress: Callable[[Progress], None] | None = None,
     *,
     drill: ScheduledDrill | None = None,
+    hints: Hints | None = None,
     stop: threading.Event | None = None,
     drain_timeout_s: float = 60.0,
     clock: Clock | None = None,
@@ -68,8 +71,8 @@ def run_load(
     """Replay a load in real time on the calling thread, wait for its answers, and sum up.
 
     Blocks for the load's length and at most `drain_timeout_s` more; requests that are not done by then are called off.
-    Setting `stop` ends it early. `progress` is called on this thread once in a while. The drill's own requests are not
-    among the results.
+    Setting `stop` ends it early. `hints` announce each arrival before it comes. `progress` is called on this thread once in a
+    while. The drill's own requests are not among the results.
 
     Raises:
         EngineFailedError: the engine ended by a defect.
@@ -88,7 +91,11 @@ def run_load(
             finished = sum(known.future.done() for known in handles)
             progress(Progress(clock.now_ns() - start_ns, len(handles), finished, len(arrivals)))
 
-    with DrillTimer(engine, drill, start_ns, clock):
+    with ExitStack() as stack:
+        if hints is not None:
+            stack.callback(hints.close)
+            hints.follow(engine, arrivals, start_ns, clock)
+        stack.enter_context(DrillTimer(engine, drill, start_ns, clock))
         replay(arrivals, engine.submit, clock=clock, start_ns=start_ns, on_submitted=note, stop=stop)
         _drain(handles, drain_timeout_s)
     result = _sum_up(engine, [handle.result(drain_timeout_s) for handle in handles], start_ns, clock.now_ns())

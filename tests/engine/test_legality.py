@@ -1,11 +1,13 @@
 """Whatever is asked of an engine, what it tells is a legal life of every copy, and nothing is left over."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from kvtrail_engine.drills.nvme_queue import NvmeQueue
+from kvtrail_engine.drills.base import Drill
+from kvtrail_engine.drills.guest_bursts import nvme_queue, prefetch_flood, write_back_flood
 from kvtrail_engine.drills.timer import ScheduledDrill
 from kvtrail_engine.engine import Engine
 from kvtrail_engine.loadgen.arrivals import Arrival
@@ -69,9 +71,10 @@ def test_a_copy_is_read_once_by_a_request(data_dir: Path, recorded: CollectingEm
     assert {event.tier for event in recorded.of(AttentionRead)} == {Tier.GPU}
 
 
-def test_a_flood_is_legal_too(data_dir: Path, recorded: CollectingEmitter) -> None:
+@pytest.mark.parametrize("make", [nvme_queue, prefetch_flood, write_back_flood])
+def test_a_flood_is_legal_too(data_dir: Path, recorded: CollectingEmitter, make: Callable[[int, int, float], Drill]) -> None:
     """The guest's copies are told like everybody's."""
-    drill = ScheduledDrill(NvmeQueue(1, burst_ops=32, every_s=0.1), 100_000_000, 500_000_000)
+    drill = ScheduledDrill(make(1, 32, 0.1), 100_000_000, 500_000_000)
     arrivals = [Arrival(number * 10_000_000, ask(number % 9, 9 * 32, 1)) for number in range(60)]
     with Engine(tiny(data_dir, guest_slots=32), [recorded.as_emitter()]) as engine:
         run_load(engine, arrivals, drill=drill)

@@ -13,7 +13,7 @@ EVICTIONS_A_TICK = 512
 
 
 class Ballast(Drill):
-    """Holds a share of the slots of some pools. Blocks give way: from host downwards where there is room, else they are evicted."""
+    """Holds a share of the slots of some pools. Blocks of host move to nvme, unless nvme shrinks too; others are evicted."""
 
     def __init__(self, name: str, shares: Mapping[Tier, float]) -> None:
         self.name = name

@@ -6,25 +6,44 @@ from statistics import median
 
 import pytest
 from kvtrail_engine.demo import demo_drill
+from kvtrail_engine.drills.ballast import host_pressure, thrash
 from kvtrail_engine.drills.base import Drill
-from kvtrail_engine.drills.long_prefill import LongPrefill
-from kvtrail_engine.drills.nvme_queue import NvmeQueue
-from kvtrail_engine.drills.nvme_slow import NvmeSlow
-from kvtrail_engine.drills.registry import DRILL_NAMES, make_drill
+from kvtrail_engine.drills.guest_bursts import nvme_queue, prefetch_flood, write_back_flood
+from kvtrail_engine.drills.neighbours import long_prefill, tenant_flood
+from kvtrail_engine.drills.noticed_late import NoticedLate
+from kvtrail_engine.drills.registry import DRILL_NAMES, DRILLS, Strength, make_drill
+from kvtrail_engine.drills.slow_lookup import SlowLookup
+from kvtrail_engine.drills.slow_tier import SlowTier
 from kvtrail_engine.drills.timer import ScheduledDrill
 from kvtrail_engine.engine import Engine
 from kvtrail_engine.errors import SettingsError
 from kvtrail_engine.loadgen.arrivals import Arrival
+from kvtrail_engine.proof import settle
 from kvtrail_engine.run import RunResult, run_load
 from kvtrail_engine.settings import FloorSettings, StepSettings, TierSettings
 from kvtrail_engine.testing import CollectingEmitter
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.events import FaultCleared, FaultInjected, RequestArrived, RequestWaiting, SwapInLoaded
-from kvtrail_schema.reasons import WaitReason
+from kvtrail_schema.events import (
+    CopyWaited,
+    Event,
+    FaultCleared,
+    FaultInjected,
+    LookupFinished,
+    PrefetchIssued,
+    PrefetchWasted,
+    PrefillChunk,
+    RequestArrived,
+    RequestWaiting,
+    SwapInLoaded,
+    SwapOutWritten,
+)
+from kvtrail_schema.lifecycle import fold
+from kvtrail_schema.reasons import PrefillReason, WaitReason
 
 from tests.engine.engines import ask, tiny
 
 MS = 1_000_000
+NEEDS_MEANS = {"remote-timeout", "late-prefetch"}
 NVME = TierSettings(slots=400, workers=4, floor=FloorSettings(read_latency_ns=5 * MS))
 
 
@@ -51,7 +70,7 @@ def typical_ms(rows: Sequence[SwapInLoaded], part: str) -> float:
 
 def test_a_drill_tells_its_beginning_and_its_end(data_dir: Path, recorded: CollectingEmitter) -> None:
     """Both moments are told once, with name, tier and strength; the floor is back afterwards."""
-    drilled(data_dir, recorded, NvmeSlow(60 * MS))
+    drilled(data_dir, recorded, SlowTier("nvme-slow", Tier.NVME, 60 * MS))
     injected, cleared = recorded.of(FaultInjected), recorded.of(FaultCleared)
 
     assert [(e.text, e.tier, e.value) for e in injected] == [("nvme-slow", Tier.NVME, 60.0 * MS)]
@@ -61,7 +80,7 @@ def test_a_drill_tells_its_beginning_and_its_end(data_dir: Path, recorded: Colle
 
 def test_nvme_slow_lengthens_the_read_and_not_the_queue(data_dir: Path, recorded: CollectingEmitter) -> None:
     """What grows is the time of each read itself."""
-    drilled(data_dir, recorded, NvmeSlow(60 * MS))
+    drilled(data_dir, recorded, SlowTier("nvme-slow", Tier.NVME, 60 * MS))
     before, within = reads(recorded, is_within=False), reads(recorded, is_within=True)
 
     assert typical_ms(before, "io_ns") < 40
@@ -71,7 +90,7 @@ def test_nvme_slow_lengthens_the_read_and_not_the_queue(data_dir: Path, recorded
 
 def test_nvme_queue_lengthens_the_queue_and_not_the_read(data_dir: Path, recorded: CollectingEmitter) -> None:
     """What grows is the wait for a worker, behind somebody else's ops, which are told like everybody's."""
-    drilled(data_dir, recorded, NvmeQueue(seed=1, burst_ops=64, every_s=0.1))
+    drilled(data_dir, recorded, nvme_queue(seed=1, burst_ops=64, every_s=0.1))
     before, within = reads(recorded, is_within=False), reads(recorded, is_within=True)
     guests = {e.req for e in recorded.of(RequestArrived) if e.text == "bulk-neighbour-0"}
     bulk = [e for e in recorded.of(SwapInLoaded) if e.req in guests]
@@ -85,13 +104,13 @@ def test_nvme_queue_lengthens_the_queue_and_not_the_read(data_dir: Path, recorde
 def test_nvme_queue_needs_a_quota(data_dir: Path) -> None:
     """An engine without room for the guest says which setting to change."""
     with Engine(tiny(data_dir)) as engine, pytest.raises(SettingsError, match="guest_slots is 0"):
-        run_load(engine, [], drill=ScheduledDrill(NvmeQueue(), 0, 1))
+        run_load(engine, [], drill=ScheduledDrill(nvme_queue(), 0, 1))
 
 
 def test_long_prefill_makes_others_wait_for_budget(data_dir: Path, recorded: CollectingEmitter) -> None:
     """The victims' longest waits are waits for budget."""
     step = StepSettings(budget_tokens=128, floor_prefill_token_ns=100_000)
-    result = drilled(data_dir, recorded, LongPrefill(seed=1, prompt_tokens=64 * 32, every_s=0.5), step=step)
+    result = drilled(data_dir, recorded, long_prefill(seed=1, prompt_tokens=64 * 32, every_s=0.5), step=step)
     waits = {e.req: e.t_ns for e in recorded.of(RequestWaiting) if e.reason is WaitReason.BUDGET}
     start_ns = recorded.of(FaultInjected)[0].t_ns
     worst = max((r for r in result.results if r.arrived_ns > start_ns), key=lambda r: r.ttft_ns or 0)
@@ -100,15 +119,116 @@ def test_long_prefill_makes_others_wait_for_budget(data_dir: Path, recorded: Col
     assert worst.req in waits
 
 
+def within(recorded: CollectingEmitter, event: Event) -> bool:
+    """Whether something happened while the fault lasted."""
+    return recorded.of(FaultInjected)[0].t_ns <= event.t_ns < recorded.of(FaultCleared)[0].t_ns
+
+
+def test_a_flood_of_prefetches_is_read_and_wasted(data_dir: Path, recorded: CollectingEmitter) -> None:
+    """Each block that was issued is read by a real op that names its prefetch, and ends wasted."""
+    drilled(data_dir, recorded, prefetch_flood(seed=1, burst_ops=64, every_s=0.1))
+    issued, wasted = recorded.of(PrefetchIssued), recorded.of(PrefetchWasted)
+    read = {e.prefetch for e in recorded.of(SwapInLoaded)}
+
+    assert len(issued) >= 64
+    assert {e.prefetch for e in issued} == {e.prefetch for e in wasted}
+    assert {e.prefetch for e in issued} <= read
+
+
+def test_a_flood_of_writes_is_written(data_dir: Path, recorded: CollectingEmitter) -> None:
+    """The neighbour's blocks go to nvme again and again, and others wait behind them."""
+    drilled(data_dir, recorded, write_back_flood(seed=1, burst_ops=64, every_s=0.1))
+    guests = {e.req for e in recorded.of(RequestArrived) if e.text == "bulk-neighbour-0"}
+    written = [e for e in recorded.of(SwapOutWritten) if e.req in guests and within(recorded, e)]
+
+    assert len(written) >= 128
+    assert {(e.src, e.dst) for e in written} == {(Tier.HOST, Tier.NVME)}
+
+
+def test_pressure_on_host_moves_reads_to_nvme_and_goes_away(data_dir: Path, recorded: CollectingEmitter) -> None:
+    """With most of host taken, more is read from nvme; nothing was lost, and afterwards the room is there again."""
+    host = TierSettings(slots=80)
+    settings = tiny(data_dir, nvme=NVME, gpu=TierSettings(slots=40), host=host)
+    arrivals = [Arrival(number * 20 * MS, ask(number % 12, 9 * 32, 1)) for number in range(100)]
+    with Engine(settings, [recorded.as_emitter()]) as engine:
+        run_load(engine, arrivals, drill=ScheduledDrill(host_pressure(0.8), 700 * MS, 1500 * MS))
+        settle(engine)
+        pool = engine.statistics().pools[Tier.HOST]
+
+    assert pool.slots == pool.free + pool.evictable
+    assert fold(recorded.events).violations == ()
+    assert [e for e in recorded.of(SwapInLoaded) if e.src is Tier.NVME and within(recorded, e)]
+
+
+def test_thrash_computes_again_what_was_evicted(data_dir: Path, recorded: CollectingEmitter) -> None:
+    """With little room anywhere, prompts that came before are computed again, and the chunks say why."""
+    settings = tiny(data_dir, gpu=TierSettings(slots=80), host=TierSettings(slots=80))
+    arrivals = [Arrival(number * 20 * MS, ask(number % 12, 9 * 32, 1)) for number in range(100)]
+    with Engine(settings, [recorded.as_emitter()]) as engine:
+        run_load(engine, arrivals, drill=ScheduledDrill(thrash(0.85), 900 * MS, 1900 * MS))
+        settle(engine)
+        pools = engine.statistics().pools
+    again = [e for e in recorded.of(PrefillChunk) if e.reason is PrefillReason.EVICTED]
+
+    assert len([e for e in again if within(recorded, e)]) > 20
+    assert all(pool.slots == pool.free + pool.evictable for pool in pools.values())
+
+
+def test_a_slow_lookup_is_told_as_such(data_dir: Path, recorded: CollectingEmitter) -> None:
+    """Lookups within the fault take long, some of them, and each request pays once."""
+    drilled(data_dir, recorded, SlowLookup(seed=1, stall_ns=30 * MS))
+    slow = [e for e in recorded.of(LookupFinished) if (e.duration_ns or 0) >= 30 * MS]
+
+    assert slow
+    assert all(within(recorded, e) for e in slow)
+    assert len({e.req for e in slow}) == len(slow)
+
+
+def test_what_is_noticed_late_has_ended_in_time(data_dir: Path, recorded: CollectingEmitter) -> None:
+    """Reads end as soon as before; requests wait longer than their reads took."""
+    drilled(data_dir, recorded, NoticedLate(120 * MS))
+    ended = {e.op: e.t_ns for e in recorded.of(SwapInLoaded)}
+    late = [e.t_ns - ended[e.op] for e in recorded.of(CopyWaited) if e.op in ended and within(recorded, e)]
+    usual = [e.t_ns - ended[e.op] for e in recorded.of(CopyWaited) if e.op in ended and not within(recorded, e)]
+
+    assert max(late) > 60 * MS
+    assert median(usual) < 10 * MS
+
+
+def test_a_flood_of_requests_is_of_one_tenant(data_dir: Path, recorded: CollectingEmitter) -> None:
+    """The neighbour's requests come at their rate, while the fault lasts."""
+    drilled(data_dir, recorded, tenant_flood(seed=1, requests_per_s=100))
+    flood = [e for e in recorded.of(RequestArrived) if (e.text or "").startswith("flood-neighbour")]
+
+    assert 60 < len(flood) < 120
+    assert all(within(recorded, e) for e in flood[:-5])
+
+
 def test_drills_are_known_by_name() -> None:
     """`none` is no drill, and an unknown name says which there are."""
-    assert DRILL_NAMES == ("none", "nvme-slow", "nvme-queue", "long-prefill")
+    assert DRILL_NAMES[:4] == ("none", "nvme-slow", "nvme-queue", "long-prefill")
     assert make_drill("none", 0) is None
     with pytest.raises(SettingsError, match="nvme-queue"):
         make_drill("nothing", 0)
 
 
-@pytest.mark.parametrize("name", DRILL_NAMES[1:])
+@pytest.mark.parametrize("name", sorted(set(DRILLS) - NEEDS_MEANS))
+def test_a_drill_has_three_strengths(name: str) -> None:
+    """Each is made under its own name, and no two strengths are the same."""
+    made = [make_drill(name, 0, strength) for strength in Strength]
+
+    assert {drill.name for drill in made if drill is not None} == {name}
+    assert len({drill.value for drill in made if drill is not None}) == 3
+
+
+@pytest.mark.parametrize("name", sorted(NEEDS_MEANS))
+def test_what_a_drill_needs_is_said(name: str) -> None:
+    """A drill without its server, or its hints, is refused before anything runs."""
+    with pytest.raises(SettingsError, match=name):
+        make_drill(name, 0)
+
+
+@pytest.mark.parametrize("name", sorted(set(DRILLS) - NEEDS_MEANS))
 def test_the_demos_fault_lies_within_the_run(name: str) -> None:
     """There is a healthy stretch before the fault, and it ends before the run does; the same seed gives the same moments."""
     for seed in range(20):

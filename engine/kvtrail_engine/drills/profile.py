@@ -1,0 +1,164 @@
+"""The engine and the load of a drill: forty seconds that still bear the P95 of a window and of its reference.
+
+As in the demo most of a step's time is its floor, slept away, so that two cores carry it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from kvtrail_engine.drills.mix_shift import MixShift
+from kvtrail_engine.drills.registry import Means, Strength, make_drill
+from kvtrail_engine.drills.timer import ScheduledDrill
+from kvtrail_engine.loadgen.arrivals import Arrival
+from kvtrail_engine.loadgen.chat import ChatSettings, chat_arrivals
+from kvtrail_engine.loadgen.hints import Hints
+from kvtrail_engine.nvme_settings import DirectIo, NvmeSettings
+from kvtrail_engine.redis_process import RedisProcess
+from kvtrail_engine.request import RequestSpec, Retention
+from kvtrail_engine.settings import (
+    EngineSettings,
+    EstimateSettings,
+    FloorSettings,
+    PrefetchSettings,
+    RemoteSettings,
+    RestorePolicy,
+    StepSettings,
+    TierSettings,
+)
+
+DURATION_S: Final = 42.0
+RATE_PER_S: Final = 60.0
+DOCUMENT_SHARE: Final = 0.08
+DOCUMENT_TOKENS: Final = (128, 448)
+HINT_LEAD_NS: Final = 1_200_000_000
+MS: Final = 1_000_000
+_NVME: Final = TierSettings(
+    slots=8192, workers=12, floor=FloorSettings(read_latency_ns=18 * MS, write_latency_ns=6 * MS, bytes_per_s=40_000_000)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is to be run: the same scenario is the same run, but for the machine."""
+
+    fault: str
+    seed: int
+    strength: Strength = Strength.MEDIUM
+    duration_s: float = DURATION_S
+
+
+@dataclass(frozen=True, slots=True)
+class Drilled:
+    """One run to come: engine, load, the fault at its moments (None: no fault), and hints where the load gives any."""
+
+    settings: EngineSettings
+    arrivals: list[Arrival]
+    drill: ScheduledDrill | None
+    hints: Hints | None
+
+
+@contextmanager
+def drilled(scenario: Scenario, directory: Path) -> Iterator[Drilled]:
+    """Engine and load for a fault; a remote's server lives in the context.
+
+    Raises:
+        SettingsError: there is no such fault.
+        StorageError: the fault needs a redis-server, and none can be started.
+    """
+    settings = drill_settings(scenario.seed, directory / "tiers")
+    if scenario.fault == "remote-timeout":
+        with RedisProcess(directory / "remote") as server:
+            yield _drilled(scenario, _with_remote(settings, server), Means(server=server))
+        return
+    hints = Hints(HINT_LEAD_NS) if scenario.fault == "late-prefetch" else None
+    if hints is not None:
+        settings = _with_prefetch(settings)
+    yield _drilled(scenario, settings, Means(hints=hints))
+
+
+def drill_settings(seed: int, data_dir: Path) -> EngineSettings:
+    """An engine whose gpu and host hold a few seconds each, and whose nvme holds the whole run."""
+    return EngineSettings(
+        data_dir=data_dir,
+        seed=seed,
+        gpu=TierSettings(slots=1024),
+        gpu_low_slots=640,
+        host=TierSettings(
+            slots=768, workers=2, floor=FloorSettings(read_latency_ns=4 * MS, write_latency_ns=1 * MS, bytes_per_s=400_000_000)
+        ),
+        nvme=_NVME,
+        step=StepSettings(
+            budget_tokens=256, max_sequences=64, floor_ns=1 * MS, floor_prefill_token_ns=60_000, floor_decode_token_ns=100_000
+        ),
+        nvme_files=NvmeSettings(outlives_engine=False, direct=DirectIo.OFF),
+        estimates=EstimateSettings(is_by_size=False),
+        restore_policy=RestorePolicy.RESTORE,
+        host_low_slots=64,
+        guest_slots=640,
+    )
+
+
+def _with_remote(settings: EngineSettings, server: RedisProcess) -> EngineSettings:
+    """The remote in the place of nvme."""
+    remote = RemoteSettings(
+        url=server.url,
+        tier=replace(_NVME, workers=4, slots=4096),
+        password_file=server.password_file,
+        timeout_ns=150 * MS,
+        failures_to_open=24,
+        cooldown_ns=100 * MS,
+    )
+    return replace(settings, nvme=replace(settings.nvme, slots=0), guest_slots=0, remote=remote)
+
+
+def _with_prefetch(settings: EngineSettings) -> EngineSettings:
+    """Fetching ahead, from an nvme that is worth fetching ahead from."""
+    floor = FloorSettings(read_latency_ns=80 * MS, write_latency_ns=6 * MS, bytes_per_s=40_000_000)
+    prefetch = PrefetchSettings(window=16, slack_ns=400 * MS, gpu_reserve_slots=32)
+    return replace(settings, nvme=replace(settings.nvme, floor=floor), prefetch=prefetch)
+
+
+def _drilled(scenario: Scenario, settings: EngineSettings, means: Means) -> Drilled:
+    """The run, its fault somewhere in the middle."""
+    drill = make_drill(scenario.fault, scenario.seed, scenario.strength, means)
+    random = np.random.default_rng((scenario.seed, 3))
+    start_s = random.uniform(0.46, 0.52) * scenario.duration_s
+    end_s = start_s + random.uniform(0.28, 0.32) * scenario.duration_s
+    share = drill.document_share if isinstance(drill, MixShift) else DOCUMENT_SHARE
+    arrivals = drill_requests(scenario.seed, scenario.duration_s, (start_s, end_s), share)
+    scheduled = None if drill is None else ScheduledDrill(drill, int(start_s * 1e9), int(end_s * 1e9))
+    return Drilled(settings, arrivals, scheduled, means.hints)
+
+
+def drill_requests(seed: int, duration_s: float, shifted_s: tuple[float, float], shifted_share: float) -> list[Arrival]:
+    """Chats, and among them documents that nobody sends twice; within a stretch another share of them."""
+    chats = chat_arrivals(
+        ChatSettings(
+            seed=seed,
+            duration_s=duration_s,
+            rate_per_s=RATE_PER_S,
+            first_tokens=(48, 128),
+            turn_tokens=(16, 64),
+            max_turns=10,
+            new_share=0.08,
+            think_s=(0.5, 2.0, 4.0),
+        )
+    )
+    random = np.random.default_rng((seed, 5))
+    start_ns, end_ns = (int(at_s * 1e9) for at_s in shifted_s)
+    shares = (shifted_share if start_ns <= arrival.at_ns < end_ns else DOCUMENT_SHARE for arrival in chats)
+    return [
+        Arrival(arrival.at_ns, _document(arrival.spec, random)) if random.random() < share else arrival
+        for arrival, share in zip(chats, shares, strict=True)
+    ]
+
+
+def _document(turn: RequestSpec, random: np.random.Generator) -> RequestSpec:
+    """A document in the place of a chat's turn."""
+    prompt = random.integers(0, 1024, int(random.integers(*DOCUMENT_TOKENS)), dtype=np.int64)
+    return RequestSpec(f"document-{turn.name}", prompt, turn.output_tokens, turn.tenant, Retention.NONE)
