@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 import torch
 from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import Slot
 from kvtrail_schema.reasons import InvalidateReason
 
 from kvtrail_engine.backpressure import Pressure, PressureStatistics, QueueWatch
@@ -17,6 +16,7 @@ from kvtrail_engine.clock import Clock, SystemClock
 from kvtrail_engine.context import Context
 from kvtrail_engine.core import Core
 from kvtrail_engine.datadir import DataDir
+from kvtrail_engine.erasing import Erasing
 from kvtrail_engine.errors import EngineClosedError, EngineError
 from kvtrail_engine.estimates import Estimator
 from kvtrail_engine.executor import Executor
@@ -72,6 +72,8 @@ class EngineStatistics(NamedTuple):
     step_busy_ns: int
     """The time in which some step ran."""
     nvme_files: StoreStatistics
+    unerased: int = 0
+    """Invalidated copies whose bytes are not gone yet: nobody finds them, and they are tried again."""
     remote: "RemoteStatistics | None" = None
 
 
@@ -125,6 +127,7 @@ class Engine:
         self._declare()
         if self.remote is not None:
             self.remote.start()
+        self.erasing.start()
         for workers in self._workers:
             workers.start()
         self._thread.start()
@@ -198,12 +201,10 @@ class Engine:
             message = "the engine is closed"
             raise EngineClosedError(message)
         self._journal.invalidate(selected)
-        return invalidate(self._invalidator, self.ask, selected, reason, timeout_s)
-
-    def finish_erasing(self, tier: Tier, slots: frozenset[Slot]) -> None:
-        """Runs on the engine's thread: what was invalidated in these slots is erased at last."""
-        done = [copy for copy in self._invalidator.to_erase() if copy.tier is tier and copy.slot in slots]
-        self._invalidator.finish(done, {})
+        done = invalidate(self._invalidator, self.ask, selected, reason, timeout_s)
+        if done.unfinished:
+            self.erasing.owe()
+        return done
 
     def blocks_of(self, spec: RequestSpec) -> tuple[Block, ...]:
         """The full blocks that a request's prompt has in this engine."""
@@ -225,6 +226,7 @@ class Engine:
             prefetches=self.context.prefetches.statistics(),
             step_busy_ns=self._stepping.busy_ns,
             nvme_files=self.nvme.store.statistics(),
+            unerased=self._invalidator.owed,
             remote=None if self.remote is None else self.remote.statistics(),
         )
 
@@ -234,6 +236,7 @@ class Engine:
             if self._is_closed:
                 return
             self._is_closed = True
+        self.erasing.close()
         if self._thread.ident is not None:
             self._inbox.put(CloseAsked())
             self._thread.join()
@@ -336,6 +339,7 @@ class Engine:
         self._invalidator = Invalidator(
             self.context, self.lifecycle.residency, self.lifecycle.namespaces, self.lifecycle.revoke, erasers
         )
+        self.erasing = Erasing(self._invalidator, self.ask, settings.erase_retry_ns)
         arenas = {Tier.GPU: self.gpu_arena, Tier.HOST: self.host_arena}
         self.maintenance = Maintenance(self.context, self.lifecycle.residency, self.lifecycle.saving, arenas)
         executor = Executor(settings, self.device, self.gpu_arena, clock)

@@ -71,6 +71,8 @@ class Invalidator:
         self._namespaces = namespaces
         self._revoke = revoke
         self._erasers = erasers
+        self._claimed: set[Copy] = set()
+        """What somebody is erasing now: its slot is free afterwards, so that nobody else may erase it as well."""
 
     def begin(self, selector: Members, text: str, reason: InvalidateReason) -> tuple[EventId, Counter[Tier]]:
         """Tell the invalidation, call off the requests that read such blocks, and take every copy out of its index.
@@ -93,34 +95,49 @@ class Invalidator:
         """How many copies fell to an invalidation and are not gone yet."""
         return sum(copy.doom is not None and copy.doom.event == event for copy in self._residency.condemned)
 
-    def to_erase(self) -> list[Copy]:
-        """The copies, of this invalidation or an earlier one, that nobody uses, so that only their data has to go."""
-        return [copy for copy in self._residency.condemned if copy.refs == 0 and copy.state is CopyState.READY]
+    @property
+    def owed(self) -> int:
+        """Copies that fell to some invalidation and are not gone yet."""
+        return len(self._residency.condemned)
 
-    def erase(self, copies: Sequence[Copy]) -> tuple[list[Copy], dict[Tier, TransferError]]:
-        """Erase what these copies left in their tiers: which are erased, and which tiers refused.
+    def claim(self) -> list[Copy]:
+        """The copies, of any invalidation, that nobody uses, so that only their data has to go. Whoever asks erases them, and
+        says so by `finish`; until then nobody else is told of them.
+        """
+        unused = [copy for copy in self._residency.condemned if copy.refs == 0 and copy.state is CopyState.READY]
+        mine = [copy for copy in unused if copy not in self._claimed]
+        self._claimed.update(mine)
+        return mine
+
+    def erase(self, copies: Sequence[Copy]) -> dict[Tier, TransferError]:
+        """Erase what claimed copies left in their tiers; the tiers that refused, of whose copies none counts as erased.
 
         Blocks: never on the engine's thread. Nobody else touches the slots meanwhile, because they are not free yet.
         """
-        done: list[Copy] = []
         failed: dict[Tier, TransferError] = {}
         for tier in {copy.tier for copy in copies}:
-            mine = [copy for copy in copies if copy.tier is tier]
             try:
-                self._erasers[tier].erase([copy.slot for copy in mine])
+                self._erasers[tier].erase([copy.slot for copy in copies if copy.tier is tier])
             except TransferError as error:
                 failed[tier] = error
-            else:
-                done += mine
-        return done, failed
+        return failed
 
-    def finish(self, erased: Sequence[Copy], failed: Mapping[Tier, TransferError]) -> None:
-        """These are erased: tell that they are gone, and which tiers could not be asked."""
-        for copy in erased:
-            if copy in self._residency.condemned:
+    def finish(self, copies: Sequence[Copy], failed: Mapping[Tier, TransferError]) -> None:
+        """Claimed copies were erased, but for those of the tiers that refused: tell both."""
+        self._claimed.difference_update(copies)
+        for copy in copies:
+            if copy.tier not in failed:
                 self._residency.erased(copy)
         for tier, error in failed.items():
             self._context.emit.error(ErrorReason.IO, tier, text=f"invalidated data is not erased yet: {error}")
+
+
+def erase_owed(invalidator: Invalidator, ask: Ask) -> dict[Tier, TransferError]:
+    """Erase all that can be erased now, and tell it; the tiers that refused. Blocks; never on the engine's thread."""
+    copies = ask(invalidator.claim)
+    failed = invalidator.erase(copies)
+    ask(partial(invalidator.finish, copies, failed))
+    return failed
 
 
 def invalidate(
@@ -131,8 +148,7 @@ def invalidate(
     event, counts = ask(lambda: invalidator.begin(selector, text, reason))
     deadline_s = time.monotonic() + timeout_s
     while True:
-        erased, failed = invalidator.erase(ask(invalidator.to_erase))
-        ask(partial(invalidator.finish, erased, failed))
+        failed = erase_owed(invalidator, ask)
         left = ask(lambda: invalidator.left(event))
         if not left or failed or time.monotonic() > deadline_s:
             return Invalidation(event, dict(counts), left)

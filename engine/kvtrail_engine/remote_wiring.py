@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import Slot
 from kvtrail_schema.reasons import BackpressureReason
 
 from kvtrail_engine.runtime.arena import Arena
@@ -31,16 +30,16 @@ class RemoteReports:
         """What lies there is computed again from now on, or its requests are rejected."""
         self._engine.call_on_thread(lambda: self._engine.context.pressure.begin(BackpressureReason.REMOTE_LOST))
 
-    def remote_back(self, *, has_kept_all: bool, erased: frozenset[Slot]) -> None:
-        """Read from it again; a server that began anew has nothing any more. Slots that are erased now are free."""
+    def remote_back(self, *, has_kept_all: bool) -> None:
+        """Read from it again; a server that began anew has nothing any more. What is owed to be erased there is tried now."""
 
         def take_back() -> None:
             self._engine.context.pressure.end(BackpressureReason.REMOTE_LOST)
-            self._engine.finish_erasing(Tier.REMOTE, erased)
             if not has_kept_all:
                 self._engine.maintenance.clear(Tier.REMOTE)
 
         self._engine.call_on_thread(take_back)
+        self._engine.erasing.hurry()
 
 
 def connect_remote(engine: "Engine", given: RemoteSettings, terms: WallTerms) -> RemoteTier:

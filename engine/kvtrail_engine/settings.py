@@ -225,6 +225,8 @@ class EngineSettings:
     ageing_point_ns: int = 0
     """One point of retention priority is worth so much idle time: with it, old high priority falls. 0: nothing ages."""
     prefetch: PrefetchSettings = field(default_factory=PrefetchSettings)
+    erase_retry_ns: int = 500_000_000
+    """Invalidated data that could not be erased is tried again after this time, then after twice as long, up to sixteen times."""
     tenant_quotas: tuple[TenantQuota, ...] = ()
 
     @property
@@ -270,6 +272,7 @@ class EngineSettings:
             "gpu_low_slots must be below gpu.slots": self.gpu_low_slots >= self.gpu.slots,
             "op_blocks must be positive": self.op_blocks < 1,
             "ageing_point_ns must not be negative": self.ageing_point_ns < 0,
+            "erase_retry_ns must be positive": self.erase_retry_ns < 1,
             "prefetch.byte_cap, lookahead and interval_ns must be positive, window not negative": (
                 min(ahead.window + 1, ahead.byte_cap, ahead.lookahead, ahead.interval_ns) < 1
             ),

@@ -47,12 +47,15 @@ def test_an_engine_that_ends_leaves_nothing_on_the_remote(data_dir: Path, server
     assert 0 == records(server)
 
 
-@pytest.mark.parametrize("is_lost", [False, True])
+@pytest.mark.parametrize(("is_lost", "failures"), [(False, 1), (True, 1), (True, 1000)])
 def test_invalidated_is_erased_from_the_remote(
-    data_dir: Path, start_engine: StartEngine, recorded: CollectingEmitter, server: RedisProcess, is_lost: bool
+    data_dir: Path, start_engine: StartEngine, recorded: CollectingEmitter, server: RedisProcess, is_lost: bool, failures: int
 ) -> None:
-    """Nobody reads it from the moment of the invalidation; its bytes go then, or once the remote answers again."""
-    engine = start_engine(tiny(data_dir, remote=remote_of(server, failures_to_open=1), nvme=TierSettings(slots=0)))
+    """Nobody reads it from the moment of the invalidation; its bytes go then, or once the remote answers again, whether the
+    engine had given it up meanwhile or not.
+    """
+    remote = remote_of(server, failures_to_open=failures)
+    engine = start_engine(tiny(data_dir, remote=remote, nvme=TierSettings(slots=0), erase_retry_ns=20_000_000))
     for tenant in ("a", "b"):
         engine.submit(ask(1, 4 * 32 + 1, tenant=tenant)).result(10)
     settle(engine)
@@ -66,7 +69,7 @@ def test_invalidated_is_erased_from_the_remote(
     if is_lost:
         resume(server)
     until_s = time.monotonic() + 10
-    while records(server) != 4 or BackpressureReason.REMOTE_LOST in engine.statistics().pressure.on:
+    while records(server) != 4 or engine.statistics().unerased or BackpressureReason.REMOTE_LOST in engine.statistics().pressure.on:
         assert time.monotonic() < until_s, "the records stay"
         time.sleep(0.01)
     queued = len(recorded.of(SwapInQueued))
@@ -79,6 +82,6 @@ def test_invalidated_is_erased_from_the_remote(
     assert done.unfinished == (4 if is_lost else 0)
     assert again.restored == {}
     assert queued == len(recorded.of(SwapInQueued))
-    assert 4 == len([event for event in recorded.of(Invalidated) if event.tier is Tier.REMOTE])
+    assert [done.event] * 4 == [event.cause for event in recorded.of(Invalidated) if event.tier is Tier.REMOTE]
     assert pool.slots == pool.free + pool.evictable
     assert fold(recorded.events).violations == ()

@@ -70,8 +70,6 @@ class RemoteStoreStatistics(NamedTuple):
     """Read and believed."""
     refused_records: int
     """Read and not believed, for whatever reason."""
-    unerased: int
-    """Records that the server has not erased yet, though it was told to."""
 
 
 class RemoteStore:
@@ -96,7 +94,6 @@ class RemoteStore:
         self._generations = count(1)
         self._ends_ns: dict[Slot, int] = {}  # no lock needed: a slot is with one thread
         self._lock = threading.Lock()
-        self._unerased: set[Slot] = set()  # guarded by _lock
         self._written = self._read = self._refused = 0  # guarded by _lock
         self._prefix = f"kvtrail:{instance}:"
         self._mark = f"{self._prefix}mark"
@@ -160,26 +157,10 @@ class RemoteStore:
         """Remove records, so that no path can read them. Blocks.
 
         Raises:
-            RemoteLostError: the server did not do it; `erase_left` does, once it is back.
+            RemoteLostError: the server did not do it.
         """
-        with self._lock:
-            self._unerased |= set(slots)
         with map_redis_errors():
             self._client.unlink(*map(self._key, slots))
-        with self._lock:
-            self._unerased -= set(slots)
-
-    def erase_left(self) -> frozenset[Slot]:
-        """Remove what could not be removed before; which slots that were. Blocks.
-
-        Raises:
-            RemoteLostError: the server still does not do it.
-        """
-        with self._lock:
-            left = frozenset(self._unerased)
-        if left:
-            self.erase(sorted(left))
-        return left
 
     def is_back(self) -> bool:
         """Whether the server takes and gives something of a record's size in time. Blocks, never raises."""
@@ -205,7 +186,7 @@ class RemoteStore:
     def statistics(self) -> RemoteStoreStatistics:
         """The records, now. From any thread."""
         with self._lock:
-            return RemoteStoreStatistics(self._record_bytes, self._written, self._read, self._refused, len(self._unerased))
+            return RemoteStoreStatistics(self._record_bytes, self._written, self._read, self._refused)
 
     def close(self) -> None:
         """Take everything away where that can be done, and hang up; what stays goes when it expires. Blocks."""

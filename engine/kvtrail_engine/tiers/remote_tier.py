@@ -2,8 +2,6 @@
 
 from typing import NamedTuple, Protocol
 
-from kvtrail_schema.identity import Slot
-
 from kvtrail_engine.errors import RemoteLostError
 from kvtrail_engine.settings import RemoteSettings
 from kvtrail_engine.tiers.breaker import Breaker, BreakerStatistics, Prober
@@ -18,8 +16,8 @@ class RemoteListener(Protocol):
         """It is given up for now."""
         ...
 
-    def remote_back(self, *, has_kept_all: bool, erased: frozenset[Slot]) -> None:
-        """It answers again, with nothing in it where it began anew; what it could not erase before is erased."""
+    def remote_back(self, *, has_kept_all: bool) -> None:
+        """It answers again, with nothing in it where it began anew."""
         ...
 
 
@@ -69,11 +67,10 @@ class RemoteTier:
         return RemoteStatistics(self.breaker.statistics(), self.store.statistics())
 
     def _back(self) -> None:
-        """It answers: erase what is owed, and see whether it still has what we wrote."""
+        """It answers: see whether it still has what we wrote."""
         try:
-            erased = self.store.erase_left()
             has_kept_all = self.store.has_kept_all()
         except RemoteLostError:
             self.breaker.trip()
-            erased, has_kept_all = frozenset(), True
-        self._listener.remote_back(has_kept_all=has_kept_all, erased=erased)
+            has_kept_all = True
+        self._listener.remote_back(has_kept_all=has_kept_all)
