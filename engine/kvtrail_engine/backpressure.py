@@ -1,8 +1,8 @@
 """Backpressure, layer by layer: which layers push back now, and how much work is admitted because of it.
 
 host queue full: writes to host are left out · disk queue full: fewer prompts are taken in · remote queue full: nothing more is
-moved there · remote lost: what lies there is computed again. Each begins when the layer is full and ends when it is half empty, so that it does not flutter; each change
-is an event.
+moved there · remote lost: what lies there is computed again. Each begins when the layer is full and ends when it is half
+empty, so that it does not flutter; each change is an event.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
 """Fetching ahead of need: for requests that wait for their place, and for sessions that are said to go on.
 
-From nvme to host, where a load is quick from; or straight to the gpu while it has room that nobody wants. It looks up before it
-makes room, and makes room on host alone, by letting go of copies that a slower tier has too.
+From nvme or the remote to host, where a load is quick from; or straight to the gpu while it has room that nobody wants. It
+looks up before it makes room, and makes room on host alone, by letting go of copies that a slower tier has too. What it brought
+to host stays there until it is used, given up, or past its deadline.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,16 @@ from kvtrail_engine.tiers.block import Block, Copy, CopyState
 from kvtrail_engine.tiers.transfer import Row, Transfer, TransferOutcome
 from kvtrail_engine.transfers import Transfers
 
-_BAD = frozenset({TransferOutcome.CHECKSUM, TransferOutcome.MISSING})
+_BAD = frozenset(
+    {
+        TransferOutcome.CHECKSUM,
+        TransferOutcome.MISSING,
+        TransferOutcome.VERSION,
+        TransferOutcome.PERMISSION,
+        TransferOutcome.EXPIRED,
+    }
+)
+"""What proves that a source is of no use to anybody."""
 
 
 @dataclass(slots=True)
@@ -65,6 +75,7 @@ class Prefetcher:
         self._transfers = transfers
         self._settings = context.settings.prefetch
         self._book = context.prefetches
+        self._book.on_end = self._let_go
         self._hints: dict[str, Candidate] = {}
         self._waiting: dict[RequestId, Candidate] = {}
         self._next_ns = 0
@@ -167,6 +178,8 @@ class Prefetcher:
                 self._book.miss_deadline(entry, now_ns)
                 if not self._restoring.is_awaited(entry.target):
                     self._withdraw(entry.transfer, PrefetchCancelReason.DEADLINE)
+            if entry.deadline_ns and now_ns > entry.deadline_ns:
+                self._let_go(entry)
         for session in [session for session, hint in self._hints.items() if now_ns > hint.until_ns]:
             del self._hints[session]
             for entry in self._book.entries():
@@ -213,7 +226,7 @@ class Prefetcher:
             readable = {pool.tier for pool in self._context.readable}
             ready = [copy for copy in found if copy.tier in readable and copy.state is CopyState.READY]
             source = next((copy for copy in ready if problem_of(copy, block, now_ns) is None), None)
-            if source is None or (dst is Tier.HOST and source.tier is not Tier.NVME):
+            if source is None:
                 return
             yield source
 
@@ -236,13 +249,18 @@ class Prefetcher:
         if self._context.pressure.is_on(QUEUE_FULL[slower]) or not self._transfers.has_room(slower, 1):
             self._skip(candidate, blocks[:1], PrefetchSkipReason.BACKPRESSURE)
             return False
-        made = [self._row(source, plan.dst, now_ns, candidate.req) for source in plan.sources]
+        fitting = plan.sources[: self._room_on_host()] if plan.dst is Tier.HOST else plan.sources
+        made = [self._row(source, plan.dst, now_ns, candidate.req) for source in fitting]
         rows = [row for row in made if row is not None]
         if len(rows) < len(blocks):
             self._skip(candidate, blocks[len(rows) : len(rows) + 1], PrefetchSkipReason.NO_ROOM)
         if rows:
             self._queue(candidate, rows, now_ns)
         return len(rows) == len(blocks)
+
+    def _room_on_host(self) -> int:
+        """Slots of the host that may still be fetched into: its share, beside what is there and not used yet."""
+        return max(int(self._context.host.slots * self._settings.host_share) - self._book.pending(Tier.HOST), 0)
 
     def _row(self, source: Copy, dst: Tier, now_ns: int, req: RequestId | None) -> Row | None:
         """A place for a block, and a reference on where it comes from; None where there is no room."""
@@ -288,7 +306,7 @@ class Prefetcher:
         )
 
     def _host_ended(self, transfer: Transfer) -> None:
-        """A read from nvme into host has ended."""
+        """A read into host has ended: what came stays for whom it was fetched."""
         is_done = transfer.outcome is TransferOutcome.DONE
         if is_done:
             self._context.estimates.observe_load(transfer)
@@ -299,9 +317,18 @@ class Prefetcher:
         for row in transfer.rows:
             if not is_done:
                 self._residency.drop(row.target)
+            elif (entry := self._book.find(row.target)) is not None:
+                entry.is_held = True
+                self._residency.pin(row.target, entry.req)
             self._residency.unpin(row.source, transfer.ended_ns, transfer.req)
             if transfer.outcome_of(row) in _BAD and row.source.refs == 0:
                 self._residency.evict(row.source, EvictReason.ABORT)
+
+    def _let_go(self, entry: Issued) -> None:
+        """A copy that was kept for somebody is like any other from here on."""
+        if entry.is_held:
+            entry.is_held = False
+            self._residency.unpin(entry.target, self._context.clock.now_ns(), entry.req)
 
     def _withdraw(self, transfer: Transfer, reason: PrefetchCancelReason) -> None:
         """Call an op off."""

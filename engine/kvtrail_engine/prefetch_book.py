@@ -1,6 +1,6 @@
 """What became of every block that was fetched ahead: each ends in exactly one of used, wasted and cancelled."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -48,8 +48,14 @@ class Issued:
     """The prefetch that brought the copy which this one reads."""
     is_ready: bool = False
     is_late: bool = False
+    is_held: bool = False
+    """Its copy is referenced on the prefetch's behalf, so that it stays."""
     doomed: PrefetchWasteReason | None = None
     """It will be wasted for this reason, once its read is over."""
+
+
+def _nothing(entry: Issued) -> None:
+    """What follows from the end of a block where nobody fetches ahead."""
 
 
 class PrefetchBook:
@@ -61,6 +67,8 @@ class PrefetchBook:
         self._block_bytes = block_bytes
         self._open: dict[Copy, Issued] = {}
         self._cancelling: dict[PrefetchId, PrefetchCancelReason] = {}
+        self.on_end: Callable[[Issued], None] = _nothing
+        """Called with each block that has just ended, after that was told."""
         self._issued = self._used = self._wasted = self._cancelled = 0
 
     @property
@@ -137,6 +145,7 @@ class PrefetchBook:
             if self._open.pop(entry.target, None) is not None:
                 self._used += 1
                 self._emit.prefetch_used(entry.prefetch, block.id, req, block.ns)
+                self.on_end(entry)
             entry = entry.upstream
 
     def left(self, copy: Copy) -> None:
@@ -177,6 +186,7 @@ class PrefetchBook:
         del self._open[entry.target]
         self._cancelled += 1
         self._emit.prefetch_cancelled(entry.prefetch, block.id, reason, block.ns)
+        self.on_end(entry)
 
     def _waste(self, entry: Issued, reason: PrefetchWasteReason) -> None:
         """A block was of no use."""
@@ -184,3 +194,4 @@ class PrefetchBook:
         del self._open[entry.target]
         self._wasted += 1
         self._emit.prefetch_wasted(entry.prefetch, block.id, reason, block.ns)
+        self.on_end(entry)

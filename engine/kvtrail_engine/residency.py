@@ -83,9 +83,10 @@ class Residency:
         self._context.pools[copy.tier].condemn(copy, doom)
         loss = Loss(copy.tier, doom.event, MISS_OF[doom.reason])
         self._context.history.note_invalidated(copy.block.ns, copy.block.content, loss)
-        self._context.prefetches.left(copy)
         self.condemned.add(copy)
-        self._settle_doomed(copy)
+        self._context.prefetches.left(copy)  # may let go of it, with its last reference
+        if copy in self.condemned:
+            self._settle_doomed(copy)
 
     def erased(self, copy: Copy) -> None:
         """An invalidated copy is gone: tell it, and free its slot."""

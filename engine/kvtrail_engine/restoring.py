@@ -114,7 +114,7 @@ class Restoring:
         """The sequence waits for an op, once."""
         transfer = self._transfers.find(op)
         if transfer is not None:
-            transfer.stop.clear()  # it may have been called off just before; if its worker saw that, it fails and is queued anew
+            transfer.stop.clear()  # called off just before? if its worker saw that, the load fails, and is queued anew
         if op not in sequence.loading:
             sequence.loading.add(op)
             self._waiters[op].append(sequence)

@@ -172,6 +172,8 @@ class PrefetchSettings:
     """A session that has not gone on so long after it should have is given up."""
     gpu_reserve_slots: int = 16
     """So many gpu slots are left to requests; what does not fit beside them goes to host."""
+    host_share: float = 0.5
+    """The most of the host's slots that are fetched into ahead and not used yet: those stay until they are used, or late."""
 
     @property
     def is_on(self) -> bool:
@@ -226,7 +228,7 @@ class EngineSettings:
     """One point of retention priority is worth so much idle time: with it, old high priority falls. 0: nothing ages."""
     prefetch: PrefetchSettings = field(default_factory=PrefetchSettings)
     erase_retry_ns: int = 500_000_000
-    """Invalidated data that could not be erased is tried again after this time, then after twice as long, up to sixteen times."""
+    """Invalidated data that could not be erased is tried again after this time, then after longer, up to sixteen times it."""
     tenant_quotas: tuple[TenantQuota, ...] = ()
 
     @property
@@ -276,6 +278,7 @@ class EngineSettings:
             "prefetch.byte_cap, lookahead and interval_ns must be positive, window not negative": (
                 min(ahead.window + 1, ahead.byte_cap, ahead.lookahead, ahead.interval_ns) < 1
             ),
+            "prefetch.host_share must be from 0 to 1": not 0 <= ahead.host_share <= 1,
             "each tenant quota must be positive": any(quota.slots < 1 for quota in self.tenant_quotas),
         }
 

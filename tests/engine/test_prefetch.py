@@ -42,7 +42,7 @@ from tests.engine.engines import BLOCK, ask, tiny
 MS = 1_000_000
 ENDS = (PrefetchUsed, PrefetchWasted, PrefetchCancelled)
 SOON_NS = 500 * MS
-ON = PrefetchSettings(window=64, gpu_reserve_slots=1000)
+ON = PrefetchSettings(window=64, gpu_reserve_slots=1000, host_share=1)
 """On, and never straight to the gpu."""
 TO_GPU = PrefetchSettings(window=64, gpu_reserve_slots=0)
 

@@ -69,7 +69,11 @@ def test_invalidated_is_erased_from_the_remote(
     if is_lost:
         resume(server)
     until_s = time.monotonic() + 10
-    while records(server) != 4 or engine.statistics().unerased or BackpressureReason.REMOTE_LOST in engine.statistics().pressure.on:
+    while (
+        records(server) != 4
+        or engine.statistics().unerased
+        or BackpressureReason.REMOTE_LOST in engine.statistics().pressure.on
+    ):
         assert time.monotonic() < until_s, "the records stay"
         time.sleep(0.01)
     queued = len(recorded.of(SwapInQueued))

@@ -38,10 +38,8 @@ def reopen(engine: Engine, flags: int) -> None:
     os.close(made)
 
 
-def test_a_disk_that_refused_is_asked_again(
-    data_dir: Path, start_engine: StartEngine, recorded: CollectingEmitter
-) -> None:
-    """The invalidation says what is left, nobody reads it, each attempt that fails is told, and the last one is the evidence."""
+def test_a_disk_that_refused_is_asked_again(data_dir: Path, start_engine: StartEngine, recorded: CollectingEmitter) -> None:
+    """The invalidation says what is left, nobody reads it, each attempt that fails is told, and the last is the evidence."""
     engine = start_engine(tiny(data_dir, erase_retry_ns=10_000_000))
     on_nvme(engine, 1)
     slots = stored_slots(engine, ask(1))
