@@ -6,7 +6,7 @@ from typing import Final
 
 import typer
 
-from kvtrail_cli.commands import agent, attribute, bench, collector, compare, dashboard, demo, doctor, engine, loss, why
+from kvtrail_cli.commands import agent, attribute, bench, collector, compare, dashboard, demo, doctor, drill, engine, loss, why
 from kvtrail_cli.errors import CommandError, Exit, command_errors
 
 APP: Final = typer.Typer(
@@ -23,6 +23,7 @@ APP.add_typer(engine.APP, name="engine")
 APP.add_typer(agent.APP, name="agent")
 APP.add_typer(collector.APP, name="collector")
 APP.add_typer(bench.APP, name="bench")
+APP.add_typer(drill.APP, name="drill")
 
 
 def run() -> None:

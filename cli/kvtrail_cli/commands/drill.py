@@ -1,0 +1,82 @@
+"""`kvtrail drill`: break the engine on purpose, and see what is said. `accuracy`: how often the first verdict is right."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kvtrail_cli.errors import Exit, InputInvalid
+from kvtrail_cli.options import Json
+from kvtrail_cli.output import OUT, note, print_json, progress
+
+APP = typer.Typer(help="Break the engine on purpose, and see what is said of it.", no_args_is_help=True)
+
+
+@APP.callback()
+def group() -> None:
+    """Break the engine on purpose, and see what is said of it."""
+
+
+class SeedChoice(StrEnum):
+    """Which seeds are counted."""
+
+    ALL = "all"
+    EVEN = "even"
+    ODD = "odd"
+
+
+class StrengthChoice(StrEnum):
+    """How hard a drill strikes."""
+
+    MILD = "mild"
+    MEDIUM = "medium"
+    HARD = "hard"
+
+
+@APP.command(name="accuracy")
+def accuracy(  # noqa: PLR0917 - one parameter a flag
+    seeds: Annotated[int, typer.Option(min=1, help="Live: so many seeds for each fault and strength.")] = 2,
+    faults: Annotated[str, typer.Option(help="Only these faults, with commas between; empty: all.")] = "",
+    strengths: Annotated[
+        list[StrengthChoice] | None, typer.Option("--strength", help="Live: only this strength; may be given again.")
+    ] = None,
+    count: Annotated[
+        str, typer.Option(help="Runs that count: all, even (to tune on) or odd (to report).")
+    ] = SeedChoice.ALL.value,
+    folder: Annotated[Path, typer.Option("--dir", help="Where recordings and results are kept.")] = Path("kvtrail-accuracy"),
+    most: Annotated[int | None, typer.Option("--at-most", min=1, help="Make at most so many new runs, then sum up.")] = None,
+    *,
+    live: Annotated[bool, typer.Option("--live/--generated", help="Run the engine, or populations made from its runs.")] = True,
+    again: Annotated[bool, typer.Option("--judge-again", help="Live: judge the recordings that are there anew.")] = False,
+    json: Json = False,
+) -> None:
+    """Strike the engine with known faults, diagnose it blindly, and count how often the first verdict is right.
+
+    Ends with 0 where the figures are as good as they should be, else with 1. May be interrupted and started again: a run
+    that is in the results file is not made again.
+    """
+    if count not in set(SeedChoice):
+        message = f"--count {count}: one of all, even, odd"
+        raise InputInvalid(message)
+    from kvtrail_cli.drill.accuracy import AccuracyChoice, run_accuracy  # noqa: PLC0415 - loads torch
+
+    choice = AccuracyChoice(
+        live=live,
+        faults=tuple(name.strip() for name in faults.split(",") if name.strip()),
+        strengths=tuple(strength.value for strength in strengths or StrengthChoice),
+        seeds=seeds,
+        count=count,
+        folder=folder,
+        at_most=most,
+        again=again,
+    )
+    with progress("drill accuracy: runs") as advance:
+        answer, is_good = run_accuracy(choice, advance, note)
+    if json:
+        print_json(answer)
+    else:
+        from kvtrail_cli.drill.view import accuracy_view  # noqa: PLC0415 - only people need it
+
+        OUT.print(accuracy_view(answer))
+    raise typer.Exit(Exit.GOOD if is_good else Exit.BAD)
