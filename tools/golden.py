@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from kvtrail_schema.arrow_schema import table_of
+from kvtrail_cli.bench.mix import Mix
+from kvtrail_schema.arrow_schema import UnknownEvent, events_of, table_of
 from kvtrail_schema.batch import VERSION, BatchHeader, DropRange, StreamState, encode_batch
 from kvtrail_schema.clock import Clocks
 from kvtrail_schema.columns import COLUMNS, Width, limits
@@ -80,6 +81,8 @@ def golden_batches() -> Iterator[tuple[str, BatchHeader, list[Event]]]:
         RequestFinished(seq=4, t_ns=9_000, req=RequestId(41), tokens=7),
     ]
     yield f"v{VERSION}-header-from-a-newer-sender", header(3, 4, produced=9, drops=unknown, state=17), two
+    many = [event for event in events_of(Mix(40, seed=3).table().slice(1_500, 160)) if not isinstance(event, UnknownEvent)]
+    yield f"v{VERSION}-overlapping-requests", header(many[0].seq, many[-1].seq, produced=9_000), many
 
 
 def main() -> None:

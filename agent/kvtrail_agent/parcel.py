@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 from kvtrail_schema.batch import BatchHeader, DropRange, StreamState, peek_header
 from kvtrail_schema.enums import Stage
-from kvtrail_schema.header import join_frame
+from kvtrail_schema.header import encode_head, join_frame
 from kvtrail_schema.reasons import DropReason
 
 
@@ -35,7 +35,7 @@ def parcel_of(frame: bytes) -> Parcel:
 def notice(header: BatchHeader) -> Parcel:
     """A frame without rows: its header alone."""
     bare = msgspec.structs.replace(header, first_seq=0, last_seq=0, count=0, body_bytes=0)
-    return Parcel(join_frame(msgspec.json.encode(bare), b""), bare)
+    return Parcel(join_frame(encode_head(bare), b""), bare)
 
 
 def rejected(parcel: Parcel) -> Parcel:

@@ -1,4 +1,4 @@
-"""The body of a batch: one Arrow stream of a schema and one record batch, read without trusting a length in it.
+"""The body of a batch of versions 1 and 2: one Arrow stream of a schema and one record batch, read without trusting a length.
 
 Arrow can make much out of little: buffers compressed inside the stream, dictionaries, lists and views whose values
 share bytes, buffers that overlap. A reader of bodies from a network allows none of them: it looks at the metadata of a
@@ -10,56 +10,30 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kvtrail_schema.arrow_schema import EVENT_SCHEMA, EXTRA
-from kvtrail_schema.compact import compact, expand
+from kvtrail_schema.compact import expand
 
 _METADATA_BYTES: Final = 1 << 20
 _COLUMNS: Final = 512
 _END_BYTES: Final = 8
 """The mark that ends an Arrow stream."""
-_CELLS_AT_ONCE: Final = 1 << 16
-_CELL_BYTES: Final = 32
-"""What a number and its quotation marks need in JSON at most."""
-_ESCAPED: Final = 6
-"""Bytes of JSON that one byte of text can become."""
-_WIDEST_BYTES: Final = 8
-_ON_EVERY_ROW: Final = frozenset({"seq", "t_ns", "kind"})
 
 # Where the flatbuffers of Arrow's format keep what is looked at here: Message.header, RecordBatch.compression.
 _HEADER_FIELD: Final = 2
 _COMPRESSION_FIELD: Final = 3
 
 
-def write_body(table: pa.Table) -> bytes:
-    """The columns that hold anything, made small, as one Arrow stream with one record batch."""
-    used = [name for name in table.column_names if table[name].null_count < table.num_rows]
-    plain = compact(table.select(used))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, plain.schema) as writer:
-        writer.write_table(plain)
-    return sink.getvalue().to_pybytes()
-
-
-def read_body(body: pa.Buffer, rows: int, extra_bytes: int) -> pa.Table:
-    """The rows of a body with every pinned column, and `extra` with what this version does not know.
-
-    Allocates the columns that travelled, one run of zeros for all that did not, and at most `extra_bytes` of texts.
+def read_stream(body: pa.Buffer, rows: int) -> pa.Table:
+    """The columns of a body in the order of its rows; integers may be narrower than the pinned ones.
 
     Raises:
         ValueError, TypeError, KeyError, OSError, struct.error, pa.ArrowException: it is no body of a batch.
     """
     table = expand(_read_table(body, rows))
-    zeros = pa.py_buffer(bytes(_WIDEST_BYTES * (rows + 1)))
-    columns = [_column(table, field, zeros) for field in EVENT_SCHEMA]
-    if columns[EVENT_SCHEMA.names.index("kind")].null_count:
-        message = "rows without a kind"
-        raise ValueError(message)
-    schema = EVENT_SCHEMA.append(pa.field(EXTRA, pa.utf8()))
-    return pa.Table.from_arrays([*columns, _extra(table, extra_bytes)], schema=schema)
+    place = table.schema.get_field_index("t_ns")
+    return table.set_column(place, "t_ns", _summed(table["t_ns"]))
 
 
 def _read_table(body: pa.Buffer, rows: int) -> pa.Table:
@@ -134,58 +108,9 @@ def _refuse_more(reader: pa.ipc.MessageReader, left_bytes: int) -> None:
         raise ValueError(problem)
 
 
-def _column(table: pa.Table, field: pa.Field[Any], zeros: pa.Buffer) -> pa.ChunkedArray[Any]:
-    """One pinned column: as it is, from a narrower integer, or all null where nothing of it travelled."""
-    if field.name not in table.column_names and field.name not in _ON_EVERY_ROW:
-        return pa.chunked_array([_nulls(table.num_rows, field.type, zeros)])
-    column = table[field.name]
-    if field.name == "t_ns":
-        return _summed(column)
-    both_integers = pa.types.is_integer(column.type) and pa.types.is_integer(field.type)
-    if column.type != field.type and not both_integers:
-        message = f"column {field.name!r} is of type {column.type}, not {field.type}"
-        raise TypeError(message)
-    return column.cast(field.type)
-
-
-def _nulls(rows: int, kind: pa.DataType, zeros: pa.Buffer) -> pa.Array[Any]:
-    """A column without values. All of them share one run of zeros: most columns of most batches are empty."""
-    buffers: list[pa.Buffer | None] = [zeros, zeros, zeros] if pa.types.is_string(kind) else [zeros, zeros]
-    empty: pa.Array[Any] = pa.Array.from_buffers(kind, rows, buffers, null_count=rows)
-    return empty
-
-
 def _summed(differences: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     """Times from their differences."""
     if not pa.types.is_integer(differences.type) or differences.null_count:
         message = f"times are {differences.type} with {differences.null_count} nulls, not whole numbers"
         raise TypeError(message)
     return pa.chunked_array([pa.array(np.cumsum(differences.combine_chunks().cast(pa.int64()).to_numpy(), dtype=np.int64))])
-
-
-def _extra(table: pa.Table, extra_bytes: int) -> pa.ChunkedArray[pa.StringScalar]:
-    """Unknown columns as one JSON text a row; null where a row has none."""
-    strange = [name for name in table.column_names if name not in EVENT_SCHEMA.names]
-    if not strange:
-        return pa.chunked_array([pa.nulls(table.num_rows, pa.utf8())])
-    unknown = table.select(strange)
-    needed = _most_json_bytes(unknown)
-    if needed > extra_bytes:
-        message = f"columns that this version does not know need up to {needed} bytes, {extra_bytes} are allowed"
-        raise ValueError(message)
-    at_once = max(1, _CELLS_AT_ONCE // len(strange))
-    parts = [_texts(unknown.slice(start, at_once)) for start in range(0, table.num_rows, at_once)]
-    return pa.chunked_array(parts)
-
-
-def _most_json_bytes(unknown: pa.Table) -> int:
-    """The most bytes that the values of some columns can take as JSON."""
-    cells = [(len(name.encode()), unknown.num_rows - unknown[name].null_count) for name in unknown.column_names]
-    return sum((_ESCAPED * name_bytes + _CELL_BYTES) * count for name_bytes, count in cells) + _ESCAPED * unknown.nbytes
-
-
-def _texts(rows: pa.Table) -> pa.StringArray:
-    """One JSON text a row, of the values that are there."""
-    kept = [{name: value for name, value in row.items() if value is not None} for row in rows.to_pylist()]
-    texts = [msgspec.json.encode(values, order="sorted").decode() if values else None for values in kept]
-    return pa.array(texts, type=pa.utf8())

@@ -1,4 +1,6 @@
-"""Columns made small for the wire, and back: rows by kind, differences, narrow integers, ids that point to where they stood.
+"""Columns of a body of version 2 as they were: rows by kind, differences, narrow integers, ids that point to where they stood.
+
+Nothing writes this version any more; frames of it lie in spools, in topics and in files.
 
 A body of version 2 is known by its column `seq~`, the differences of seqs; no field has a `~` in its name. `seq~`, `t_ns`
 and `kind` stand in the order of the rows. All others stand by kind, rows of one kind in their order: then whether a field is
@@ -18,7 +20,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 Numbers = npt.NDArray[np.int64]
 
@@ -27,22 +28,6 @@ GROUP: Final = ("block", "parent")
 BACK: Final = tuple(f"{name}~" for name in GROUP)
 
 _IN_ORDER: Final = frozenset({"kind", "t_ns", "seq"})
-
-_UNSIGNED: Final = ((pa.uint8(), 0, 2**8 - 1), (pa.uint16(), 0, 2**16 - 1), (pa.uint32(), 0, 2**32 - 1))
-_SIGNED: Final = ((pa.int8(), -(2**7), 2**7 - 1), (pa.int16(), -(2**15), 2**15 - 1), (pa.int32(), -(2**31), 2**31 - 1))
-
-
-def compact(table: pa.Table) -> pa.Table:
-    """The columns of a batch as they travel. Some 0.2 µs an event; runs in the shipper."""
-    order = _by_kind(_one(table, "kind"))
-    moved = table.select([name for name in table.column_names if name not in _IN_ORDER]).take(order)
-    columns = {name: _one(moved, name) for name in moved.column_names}
-    if "block" in columns:
-        columns |= _point_back(columns, table.num_rows)
-    columns["kind"] = _one(table, "kind")
-    columns["t_ns"] = _differences(_one(table, "t_ns"))
-    columns[SEQ_STEPS] = _differences(_one(table, "seq"))
-    return pa.table({name: _narrow(column) for name, column in columns.items() if column.null_count < len(column)})
 
 
 def expand(table: pa.Table) -> pa.Table:
@@ -81,54 +66,6 @@ def _one(table: pa.Table, name: str) -> pa.Array[Any]:
     whole: Any = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks or [pa.array([], table[name].type)])
     array: pa.Array[Any] = whole
     return array
-
-
-def _differences(column: pa.Array[Any]) -> pa.Array[Any]:
-    """From one row to the next; the first from 0. Of unsigned numbers over 2^63 too: both ways wrap alike."""
-    return pa.array(np.diff(column.to_numpy().view(np.int64), prepend=np.int64(0)))
-
-
-def _narrow(column: pa.Array[Any]) -> pa.Array[Any]:
-    """Whole numbers in the narrowest type that holds them; others as they are."""
-    if not pa.types.is_integer(column.type):
-        return column
-    low, high = int(pc.min(column).as_py()), int(pc.max(column).as_py())
-    for kind, least, most in _UNSIGNED if low >= 0 else _SIGNED:
-        if column.type.bit_width > kind.bit_width and least <= low and high <= most:
-            narrow: pa.Array[Any] = column.cast(kind)
-            return narrow
-    return column
-
-
-def _point_back(columns: dict[str, pa.Array[Any]], rows: int) -> dict[str, pa.Array[Any]]:
-    """The ids of a group as new ones, packed, and distances."""
-    ids, is_there = np.zeros(2 * rows, dtype=np.uint64), np.zeros(2 * rows, dtype=bool)
-    for place, name in enumerate(GROUP):
-        if name in columns:
-            is_there[place::2] = columns[name].is_valid().to_numpy(zero_copy_only=False)
-            ids[place::2] = columns[name].fill_null(0).to_numpy()
-    cells = np.flatnonzero(is_there)
-    distances = np.zeros(2 * rows, dtype=np.int64)
-    distances[cells] = _distances(ids[cells], cells)
-    new = ids[is_there & (distances == 0)]
-    found: dict[str, pa.Array[Any]] = {}
-    for place, (name, back) in enumerate(zip(GROUP, BACK, strict=True)):
-        own = np.zeros(rows, dtype=np.uint64)
-        part = new[place * rows : (place + 1) * rows]
-        own[: len(part)] = part
-        found[name] = pa.array(own, mask=np.arange(rows) >= len(part))
-        found[back] = pa.array(distances[place::2], mask=~is_there[place::2])
-    return found
-
-
-def _distances(ids: npt.NDArray[np.uint64], cells: npt.NDArray[np.intp]) -> Numbers:
-    """How many cells before each id stood last; 0 where it is new."""
-    codes = pa.array(ids).dictionary_encode().indices.to_numpy()
-    order = np.argsort(codes, kind="stable")
-    again = codes[order][1:] == codes[order][:-1]
-    found = np.zeros(len(ids), dtype=np.int64)
-    found[order[1:][again]] = (cells[order[1:]] - cells[order[:-1]])[again]
-    return found
 
 
 def _follow(columns: dict[str, pa.Array[Any]], rows: int) -> dict[str, pa.Array[Any]]:

@@ -1,8 +1,11 @@
 """The outside of a batch on the wire: its frame, its header, and what can be said of it without reading its body.
 
 ```
-"KVTR" | version u16 | header length u32 | CRC-32 of header and body u32 | header (JSON) | body
+"KVTR" | version u16 | header length u32 | CRC-32 u32, begun with the version, of header and body | header | body
 ```
+
+The header is a list in MessagePack, of the fields of `BatchHeader` in their order; in versions 1 and 2 it is a JSON object, and
+the checksum begins with 0.
 
 Loads neither pyarrow nor numpy, so that what speaks of batches inside an engine's process does not pay for them.
 """
@@ -21,9 +24,10 @@ from kvtrail_schema.errors import BodyInvalid, ChecksumMismatch, FrameTooLarge, 
 from kvtrail_schema.identity import LARGEST_ID
 from kvtrail_schema.reasons import DropReason
 
-VERSION: Final = 2
-READABLE_VERSIONS: Final = frozenset({1, 2})
-"""Version 2 made the columns of the body smaller (`compact.py`); its header is that of version 1."""
+VERSION: Final = 3
+READABLE_VERSIONS: Final = frozenset({1, 2, 3})
+"""Version 2 made the columns of the body smaller (`compact.py`), version 3 again, and header and body shorter."""
+_WITH_JSON: Final = frozenset({1, 2})
 MAGIC: Final = b"KVTR"
 CONTENT_TYPE: Final = "application/vnd.kvtrail.batch"
 _PREFIX: Final = struct.Struct("<4sHII")
@@ -101,10 +105,49 @@ class Limits(msgspec.Struct, frozen=True):
 DEFAULT_LIMITS: Final = Limits()
 
 
-def join_frame(head: bytes, packed: bytes) -> bytes:
-    """A frame of an encoded header and a compressed body."""
-    checksum = zlib.crc32(packed, zlib.crc32(head))
-    return b"".join((_PREFIX.pack(MAGIC, VERSION, len(head), checksum), head, packed))
+class _DropList(DropRange, frozen=True, array_like=True):
+    """A drop range as it stands in a header."""
+
+
+class _ClockList(msgspec.Struct, frozen=True, array_like=True):
+    """The clocks as they stand in a header."""
+
+    monotonic_ns: int
+    wall_ns: int
+    error_ns: int
+
+
+class _HeadList(msgspec.Struct, frozen=True, array_like=True):
+    """A header as it travels. Fields are only added, at the end, with defaults."""
+
+    version: int
+    engine: str
+    epoch: int
+    rank: int
+    first_seq: int
+    last_seq: int
+    count: int
+    produced: int
+    clocks: _ClockList
+    state: int = StreamState.RUNNING
+    drops: tuple[_DropList, ...] = ()
+    body_bytes: int = 0
+
+
+def encode_head(header: BatchHeader) -> bytes:
+    """A header as it travels: some 70 bytes and the engine's name, and 10 to 25 for each drop range."""
+    return msgspec.msgpack.encode(msgspec.convert(header, _HeadList, from_attributes=True))
+
+
+def join_frame(head: bytes, body: bytes, *, version: int = VERSION) -> bytes:
+    """A frame of an encoded header and a body."""
+    checksum = zlib.crc32(body, zlib.crc32(head, _seed(version)))
+    return b"".join((_PREFIX.pack(MAGIC, version, len(head), checksum), head, body))
+
+
+def _seed(version: int) -> int:
+    """What a checksum begins with: from version 3 on the version, so that none is read as another."""
+    return 0 if version in _WITH_JSON else version
 
 
 def peek_header(frame: bytes | memoryview, *, limits: Limits = DEFAULT_LIMITS) -> BatchHeader:
@@ -136,7 +179,7 @@ def split_frame(frame: memoryview, limits: Limits) -> tuple[BatchHeader, memoryv
     if header_bytes > min(limits.header_bytes, frame.nbytes - _PREFIX.size):
         message = f"header says {header_bytes} bytes, the frame has {frame.nbytes}: it is cut or forged"
         raise FrameTooLarge(message)
-    if zlib.crc32(frame[_PREFIX.size :]) != checksum:
+    if zlib.crc32(frame[_PREFIX.size :], _seed(version)) != checksum:
         message = "checksum of the frame does not match its bytes: they changed on the way"
         raise ChecksumMismatch(message)
     end = _PREFIX.size + header_bytes
@@ -146,7 +189,7 @@ def split_frame(frame: memoryview, limits: Limits) -> tuple[BatchHeader, memoryv
 def _header(raw: memoryview, version: int, limits: Limits) -> BatchHeader:
     """The header, decoded and checked against its bounds and itself."""
     try:
-        header = msgspec.json.decode(raw, type=BatchHeader)
+        header = _decode_head(raw, version)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         message = f"header of the frame is not one: {error}"
         raise BodyInvalid(message) from error
@@ -161,6 +204,13 @@ def _header(raw: memoryview, version: int, limits: Limits) -> BatchHeader:
         message = f"header of the frame contradicts itself: {problem}"
         raise BodyInvalid(message)
     return header
+
+
+def _decode_head(raw: memoryview, version: int) -> BatchHeader:
+    """The header as its version writes it."""
+    if version in _WITH_JSON:
+        return msgspec.json.decode(raw, type=BatchHeader)
+    return msgspec.convert(msgspec.msgpack.decode(raw, type=_HeadList), BatchHeader, from_attributes=True)
 
 
 def _contradiction(header: BatchHeader, version: int) -> str:

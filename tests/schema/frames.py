@@ -40,10 +40,16 @@ def frame_of(events: Sequence[Event]) -> bytes:
     return encode_batch(header_for(events), table_of(events))
 
 
+OLD: Final = 2
+"""The last version whose body is an Arrow stream, which anybody can make."""
+
+
 def forged(header: BatchHeader, body: bytes, *, body_bytes: int | None = None) -> bytes:
-    """A frame with a checksum that holds, whatever its body is and whatever its header says of it."""
-    head = msgspec.json.encode(msgspec.structs.replace(header, body_bytes=len(body) if body_bytes is None else body_bytes))
-    return join_frame(head, pa.Codec("zstd").compress(body, asbytes=True))
+    """A frame of that version with a checksum that holds, whatever its body is and whatever its header says of it."""
+    told = {"version": OLD} if header.version == VERSION else {}
+    size = len(body) if body_bytes is None else body_bytes
+    head = msgspec.json.encode(msgspec.structs.replace(header, body_bytes=size, **told))
+    return join_frame(head, pa.Codec("zstd").compress(body, asbytes=True), version=OLD)
 
 
 def stream_of(table: pa.Table, *, compression: Literal["zstd"] | None = None, at_most_rows: int | None = None) -> bytes:

@@ -25,7 +25,8 @@ Numbers = NDArray[np.int64]
 
 BLOCKS_AN_OP: Final = 6
 EPOCH_BEGINS_NS: Final = 3_600_000_000_000
-_REQUEST_EVERY_NS: Final = 200_000
+REQUEST_EVERY_NS: Final = 200_000
+"""500,000 events a second from one engine: what a collector must take, ten times what an engine is expected to record."""
 _PHASE_NS: Final = 5_000_000
 _ROW_NS: Final = 400
 _BLOCK_BYTES: Final = 2 << 20
@@ -73,6 +74,7 @@ class Mix:
     engine: str = "bench"
     epoch: int = 1
     seed: int = 0
+    request_every_ns: int = REQUEST_EVERY_NS
 
     @property
     def events(self) -> int:
@@ -82,7 +84,7 @@ class Mix:
     def table(self) -> pa.Table:
         """All of them, seqs from 1, in the order of their times. About a microsecond an event; 120 bytes each."""
         draw = np.random.default_rng(self.seed)
-        columns = _columns(self.requests, draw)
+        columns = _columns(self.requests, self.request_every_ns, draw)
         order = np.argsort(columns["t_ns"], kind="stable")
         mixed = {name: values[order] for name, values in columns.items()}
         mixed["seq"] = np.arange(1, self.events + 1, dtype=np.int64)
@@ -91,10 +93,13 @@ class Mix:
 
     def frames(self, rows: int) -> Iterator[bytes]:
         """The events as they travel, in frames of so many rows."""
-        table = self.table()
-        for first in range(0, self.events, rows):
+        yield from self.frames_of(self.table(), rows)
+
+    def frames_of(self, table: pa.Table, rows: int) -> Iterator[bytes]:
+        """A part of the events in frames of so many rows."""
+        for first in range(0, table.num_rows, rows):
             part = table.slice(first, rows)
-            yield encode_batch(self._header(part, first + 1), part)
+            yield encode_batch(self._header(part, int(part["seq"][0].as_py())), part)
 
     def _header(self, part: pa.Table, first_seq: int) -> BatchHeader:
         """The header of a part."""
@@ -116,12 +121,12 @@ class Mix:
 ABSENT: Final = np.iinfo(np.int64).min
 
 
-def _columns(requests: int, draw: np.random.Generator) -> dict[str, Numbers]:
+def _columns(requests: int, every_ns: int, draw: np.random.Generator) -> dict[str, Numbers]:
     """The columns that hold anything, request after request; `ABSENT` where a row has no value."""
     shape = (requests, EVENTS_A_REQUEST)
     kinds = np.array([kind.value for kind, _ in STORY], dtype=np.int64)
     ops = np.array([op for _, op in STORY], dtype=np.int64)
-    begins = np.arange(requests, dtype=np.int64)[:, None] * _REQUEST_EVERY_NS
+    begins = np.arange(requests, dtype=np.int64)[:, None] * every_ns
     follows = np.concatenate([[False], (kinds[1:] == kinds[:-1]) & (ops[1:] == ops[:-1])])
     gaps = np.where(follows, draw.integers(1, 2 * _ROW_NS, shape), draw.integers(1, 2 * _PHASE_NS, shape))
     columns = {"kind": np.broadcast_to(kinds, shape), "t_ns": EPOCH_BEGINS_NS + begins + np.cumsum(gaps, axis=1)}
