@@ -140,20 +140,6 @@ def test_an_op_with_one_bad_record_loses_only_that(
     assert [engine.blocks_of(spec)[3].id] == aborted
 
 
-def test_flipping_any_byte_of_a_record_costs_a_recompute_and_nothing_else(data_dir: Path, start_engine: StartEngine) -> None:
-    """Header, payload, trailer, padding: wherever a byte is wrong, the answer is right."""
-    engine, spec = start_engine(tiny(data_dir)), ask(1, 3 * 32, 1, keep_logits=True)
-    before = on_nvme(engine, spec)
-    size = engine.nvme.store.geometry.record_bytes
-    for at in (*range(0, 128, 16), 130, 300, 511, 512, 4000, size - 513, size - 512, size - 500, size - 1):
-        flip_byte(engine, stored_slots(engine, spec)[1], at)
-        after = engine.submit(spec).result(10)
-        on_nvme(engine, spec)
-
-        assert same_logits(before, after), at
-        assert {Tier.NVME: 1} == after.restored, at
-
-
 def test_blocks_outlive_their_engine(data_dir: Path, recorded: CollectingEmitter) -> None:
     """A prompt that one engine computed is restored by the next, which tells every copy and namespace that it took in."""
     spec = ask(1, keep_logits=True)
