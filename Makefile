@@ -20,7 +20,7 @@ demo: install ## run engine, recorder and collector, explain the spike; ARGS="--
 
 test: install parts ## run all tests, side by side where they do not need the machine to themselves; ARGS="tests/schema -x" for some
 ifeq ($(strip $(ARGS)),)
-	$(BIN)/python -m pytest -q -m "not alone" -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -q -m "not alone" -n $(WORKERS) --dist loadfile
 	$(BIN)/python -m pytest -q -m alone
 else
 	$(BIN)/python -m pytest $(ARGS)

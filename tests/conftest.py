@@ -15,7 +15,6 @@ __all__ = ["bootstrap", "own_broker"]  # fixtures of every folder
 
 # Whole runs of real processes, whose times are the point; other tests run two at a time.
 ALONE = {"e2e", "chaos", "drills"}
-BROKER_FIXTURES = {"bootstrap", "own_broker"}
 
 # Two shared cores: an example may take long without being wrong. Failing examples are printed as code, and none are kept.
 settings.register_profile(
@@ -31,18 +30,10 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Share tests out between processes so that what is dear is made once: one process for the broker's, one a file else."""
+    """Mark the tests beside which no other may run."""
     for item in items:
         if item.path.parent.name in ALONE:
             item.add_marker(pytest.mark.alone)
-        item.add_marker(pytest.mark.xdist_group(_group_of(item)))
-
-
-def _group_of(item: pytest.Item) -> str:
-    """The process that a test belongs to."""
-    if BROKER_FIXTURES & set(getattr(item, "fixturenames", ())):
-        return "broker"
-    return "browser" if "dashboards" in item.path.parts else str(item.path)
 
 
 @pytest.fixture
