@@ -1,6 +1,6 @@
 """Giving a waiting request its place: lookup, decision, room on the gpu, and the ops that bring its prefix."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -11,6 +11,7 @@ from kvtrail_schema.identity import Slot
 from kvtrail_schema.reasons import PrefillReason
 
 from kvtrail_engine.context import Context
+from kvtrail_engine.keeping_cost import KeepingCost, Room
 from kvtrail_engine.lookup import Found, Lookup
 from kvtrail_engine.residency import Residency
 from kvtrail_engine.restoring import Restoring
@@ -41,6 +42,7 @@ class Decision:
     below: Counter[Tier]
     tokens: int
     estimates: Estimates
+    room: Room
 
 
 class Preparer:
@@ -51,6 +53,7 @@ class Preparer:
         self._residency = residency
         self._restoring = restoring
         self._lookup = lookup
+        self._keeping = KeepingCost(context)
 
     def prepare(self, sequence: Sequence, ahead_tokens: int) -> Prepared:
         """Try to give a request its place; `ahead_tokens` are those that others compute before it."""
@@ -62,7 +65,7 @@ class Preparer:
         idle_hits = sum(copy.refs == 0 and copy.state is CopyState.READY for copy in on_gpu)
         if self._context.gpu.available - idle_hits < needed:
             return Prepared.NO_ROOM
-        decision = self._decide(found, ahead_tokens, needed)
+        decision = self._decide(found, ahead_tokens, self._keeping.room(needed - self._context.gpu.free, on_gpu))
         if decision.restores and not self._restoring.has_room(decision.below):
             return Prepared.QUEUE_FULL
         self._lookup.tell(sequence, found)
@@ -76,7 +79,7 @@ class Preparer:
         rejects = remote is not None and remote.on_lost is LostPolicy.REJECT
         return rejects and self._lookup.is_out_of_reach(sequence, found)
 
-    def _decide(self, found: Found, ahead_tokens: int, needed: int) -> Decision:
+    def _decide(self, found: Found, ahead_tokens: int, room: Room) -> Decision:
         """Restore or recompute, all of what lies below the gpu, by what both cost lately."""
         below = found.blocks_by_tier()
         del below[Tier.GPU]
@@ -85,19 +88,9 @@ class Preparer:
         estimates = Estimates(
             restore_ns=costs.restore_ns(below),
             recompute_ns=costs.recompute_ns(tokens, ahead_tokens),
-            keep_ns=self._keep_ns(max(needed - self._context.gpu.free, 0)),
+            keep_ns=room.keep_ns,
         )
-        return Decision(self._is_restore_cheaper(estimates), below, tokens, estimates)
-
-    def _keep_ns(self, evictions: int) -> int:
-        """What the room costs those whose blocks leave for it: a restore where a slower tier has it, else a recompute."""
-        tiers: Counter[Tier] = Counter()
-        victims = self._context.gpu.victims(evictions) if evictions else []
-        for copy in victims:
-            stored = next((pool.tier for pool in self._context.readable if pool.find(copy.block.id) is not None), None)
-            if stored is not None:
-                tiers[stored] += 1
-        return self._context.estimates.keep_ns(tiers, len(victims) - tiers.total())
+        return Decision(self._is_restore_cheaper(estimates), below, tokens, estimates, room)
 
     def _is_restore_cheaper(self, estimates: Estimates) -> bool:
         """The policy's answer."""
@@ -132,7 +125,7 @@ class Preparer:
         sources = list(self._sources(sequence, found, decision))
         for _, copy in sources:
             self._residency.pin(copy, sequence.handle.req)
-        self._take_slots(sequence)
+        self._take_slots(sequence, decision.room)
         self._restoring.load(sequence, sources, decision.estimates)
         sequence.todo.extend(index for index in range(sequence.prompt_blocks) if index not in sequence.held)
         sequence.phase = Phase.LOADING if sequence.loading else Phase.PREFILL
@@ -154,14 +147,15 @@ class Preparer:
             else:
                 sequence.reasons[index] = PrefillReason.CHOSEN
 
-    def _take_slot(self, sequence: Sequence) -> Slot | None:
+    def _take_slot(self, sequence: Sequence, turn: deque[Copy]) -> Slot | None:
         """One more gpu slot, on its tenant's account."""
-        return self._residency.take_slot(Tier.GPU, sequence.decision, sequence.owner)
+        return self._residency.take_slot(Tier.GPU, sequence.decision, sequence.owner, turn=turn)
 
-    def _take_slots(self, sequence: Sequence) -> None:
+    def _take_slots(self, sequence: Sequence, room: Room) -> None:
         """A gpu slot for every block that has none yet. There is room: that was checked, and nothing ran in between."""
+        turn = deque(room.victims)
         for index in range(sequence.total_blocks):
             held = sequence.held.get(index)
-            slot = held.slot if held is not None else self._take_slot(sequence)
+            slot = held.slot if held is not None else self._take_slot(sequence, turn)
             assert slot is not None, f"request {sequence.handle.req}: room on the gpu was promised"
             sequence.slots.append(slot)

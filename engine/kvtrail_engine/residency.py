@@ -1,5 +1,7 @@
 """Taking and leaving copies, with the event that each change is told by."""
 
+from collections import deque
+
 from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import EventId, OpId, RequestId, Slot
@@ -8,7 +10,7 @@ from kvtrail_schema.reasons import EvictReason, MissReason
 from kvtrail_engine.context import Context
 from kvtrail_engine.history import Loss
 from kvtrail_engine.identity.mismatch import MISS_OF
-from kvtrail_engine.tiers.pool import Copy, CopyState, Doom
+from kvtrail_engine.tiers.pool import Copy, CopyState, Doom, TierPool
 
 _ERASED = frozenset({Tier.NVME, Tier.REMOTE})
 """What lies there outlives its slot's release, so an invalidated copy is erased before it is told to be gone."""
@@ -109,22 +111,31 @@ class Residency:
                 self.evict(copy, EvictReason.EXPIRED)
 
     def take_slot(
-        self, tier: Tier, cause: EventId | None = None, owner: str = "", reason: EvictReason = EvictReason.CAPACITY
+        self, tier: Tier, cause: EventId | None = None, owner: str = "", turn: deque[Copy] | None = None
     ) -> Slot | None:
         """A slot of a tier for a tenant, evicting if need be: of the tenant's own copies where it is at its quota, else the
-        one whose turn it is. None where all that may go is in use.
+        first that is idle of those whose `turn` the caller says it is, else the one that the policy names. None where all
+        that may go is in use.
         """
-        pool = self._context.pools[tier]
+        pool, reason = self._context.pools[tier], EvictReason.CAPACITY
         if self.room_in_quota(tier, owner) < 1:
             victim, reason = pool.victim(owner), EvictReason.QUOTA
         elif pool.free == 0:
-            victim = pool.victim()
+            victim = self._next(pool, turn)
         else:
             return pool.take(owner)
         if victim is None:
             return None
         self.evict(victim, reason, cause)
         return pool.take(owner)
+
+    def _next(self, pool: TierPool, turn: deque[Copy] | None) -> Copy | None:
+        """Who leaves a full tier."""
+        while turn:
+            copy = turn.popleft()
+            if copy.refs == 0 and copy.doom is None and pool.find(copy.block.id) is copy:
+                return copy
+        return pool.victim()
 
     def take_free_slot(self, tier: Tier, owner: str) -> Slot | None:
         """A slot of a tier for a tenant that costs nobody else anything: free, or in place of one of its own at its quota."""

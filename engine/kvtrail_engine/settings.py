@@ -226,6 +226,8 @@ class EngineSettings:
     sample_interval_ns: int = 250_000_000
     ageing_point_ns: int = 0
     """One point of retention priority is worth so much idle time: with it, old high priority falls. 0: nothing ages."""
+    keep_lookahead: int = 8
+    """So many copies beside the least recently used are looked at when the gpu needs room: those cheap to have again leave."""
     prefetch: PrefetchSettings = field(default_factory=PrefetchSettings)
     erase_retry_ns: int = 500_000_000
     """Invalidated data that could not be erased is tried again after this time, then after longer, up to sixteen times it."""
@@ -274,6 +276,7 @@ class EngineSettings:
             "gpu_low_slots must be below gpu.slots": self.gpu_low_slots >= self.gpu.slots,
             "op_blocks must be positive": self.op_blocks < 1,
             "ageing_point_ns must not be negative": self.ageing_point_ns < 0,
+            "keep_lookahead must not be negative": self.keep_lookahead < 0,
             "erase_retry_ns must be positive": self.erase_retry_ns < 1,
             "prefetch.byte_cap, lookahead and interval_ns must be positive, window not negative": (
                 min(ahead.window + 1, ahead.byte_cap, ahead.lookahead, ahead.interval_ns) < 1
