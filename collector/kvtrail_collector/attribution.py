@@ -50,7 +50,7 @@ def attribute_recording(
     device = device_of(recording)
     if not recording.requests:
         return Attribution(why_not="no request arrived", device=device)
-    population = population_of(recording.requests)
+    population = population_of(recording)
     searched = window is None
     window = window or search_window(population, seed=seed)
     if window is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+import numpy as np
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import NamespaceId, OpId, RequestId
 from kvtrail_schema.kinds import Kind
@@ -14,6 +15,7 @@ from kvtrail_collector.attribution_shapes import BlameRow
 from kvtrail_collector.blame import QueueWait, Service, charge
 from kvtrail_collector.facts import Direction, Op
 from kvtrail_collector.facts_build import Recording
+from kvtrail_collector.facts_ops import op_structs
 from kvtrail_collector.facts_rows import NO_ID, NO_INT
 from kvtrail_collector.ledger_parts import TIER_NAMES
 
@@ -66,7 +68,7 @@ class Blame:
     """Answers who kept whom waiting in one recording. Built once for it; used by one thread."""
 
     def __init__(self, recording: Recording) -> None:
-        self._recording, self._ops = recording, recording.op_structs
+        self._recording, self._ops = recording, op_structs(recording.ops, np.arange(len(recording.ops.op)))
 
     @cached_property
     def _services(self) -> dict[QueueKey, list[Service]]:

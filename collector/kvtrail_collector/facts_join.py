@@ -1,37 +1,25 @@
 """Which rows and ops belong to which request: joins by sorted keys."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass
 
 import numpy as np
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.facts_ops import OpColumns
 from kvtrail_collector.facts_rows import NO_ID, IdArray, IntArray, Rows
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Slices:
-    """Places of rows grouped by request: those of request i stand at [bounds[i], bounds[i + 1])."""
-
-    places: IntArray
-    bounds: list[int]
-    listed: list[int] = field(default_factory=list)
-
-    def of(self, values: Sequence[T], request: int) -> Sequence[T]:
-        """The values of one request, from a list that is parallel to `places`."""
-        return values[self.bounds[request] : self.bounds[request + 1]]
+from kvtrail_collector.ledger_axis import expanded
 
 
 @dataclass(frozen=True, slots=True)
 class RequestIndex:
-    """Finds requests by (stream, id). `codes` are all ids of requests, `keys` the sorted keys of those that arrived."""
+    """Finds requests by (stream, id). `codes` are all ids of requests, `keys` the sorted keys of those that arrived.
+
+    `numbers` has, for each key, the place of its request in the order of arrival.
+    """
 
     codes: IdArray
     keys: IntArray
+    numbers: IntArray
 
     def find(self, stream: IntArray, req: IdArray) -> IntArray:
         """The number of each request in the order of arrival rows; -1 for one that did not arrive here."""
@@ -43,71 +31,60 @@ class RequestIndex:
             return np.full(len(req), -1, dtype=np.int64)
         key = stream * np.int64(len(self.codes)) + code
         place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
-        return np.where(known & (self.keys[place] == key), place, -1)
-
-    def slices(self, rows: Rows, places: IntArray) -> Slices:
-        """Group rows by their request, those of one request in the order of seq."""
-        request = self.find(rows.stream[places], rows.ids["req"][places])
-        return grouped(places, request, len(self.keys))
-
-
-def grouped(values: IntArray, request: IntArray, requests: int) -> Slices:
-    """Values grouped by request, in their order; those of no request are left out."""
-    order = np.argsort(request, kind="stable")
-    order = order[request[order] >= 0]
-    bounds = np.searchsorted(request[order], np.arange(requests + 1)).tolist()
-    return Slices(values[order], bounds, values[order].tolist())
+        return np.where(known & (self.keys[place] == key), self.numbers[place], -1)
 
 
 def request_index(rows: Rows) -> tuple[IntArray, RequestIndex]:
-    """The place of the (first) arrival of each request, sorted by (stream, id), and the index over them."""
+    """The place of the (first) arrival of each request, in the order of arrival, and the index over them."""
     places = rows.of_kinds(Kind.REQUEST_ARRIVED)
     req, stream = rows.ids["req"][places], rows.stream[places]
     codes = np.unique(req)
     keys, first = np.unique(stream * np.int64(max(len(codes), 1)) + np.searchsorted(codes, req), return_index=True)
-    return places[first], RequestIndex(codes, keys)
+    order = np.lexsort((req[first], rows.t_ns[places[first]]))
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.arange(len(order))
+    return places[first][order], RequestIndex(codes, keys, numbers)
 
 
-def joined_ops(rows: Rows, ops: OpColumns, index: RequestIndex) -> Slices:
-    """The ops of each request: those that name it, and those of a prefetch that it used."""
+def distinct_pairs(request: IntArray, op: IntArray) -> tuple[IntArray, IntArray]:
+    """Pairs of a request and an op, sorted, each once; those of no request are left out."""
+    known = request >= 0
+    width = np.int64(op.max() + 1) if len(op) else np.int64(1)
+    keys = np.unique(request[known] * width + op[known])
+    return keys // width, keys % width
+
+
+def joined_ops(rows: Rows, ops: OpColumns, index: RequestIndex) -> tuple[IntArray, IntArray]:
+    """The ops of each request: those that name it, and those of a prefetch that it used. Pairs, sorted."""
     by_name = index.find(ops.stream, ops.req)
     used_op, used_by = _used_prefetches(rows, ops, index)
-    op = np.concatenate([np.arange(len(ops.op)), used_op])
-    request = np.concatenate([by_name, used_by])
-    pairs = np.unique(np.stack([request, op], axis=1), axis=0) if len(op) else np.zeros((0, 2), dtype=np.int64)
-    return grouped(pairs[:, 1], pairs[:, 0], len(index.keys))
+    return distinct_pairs(np.concatenate([by_name, used_by]), np.concatenate([np.arange(len(ops.op)), used_op]))
 
 
-def named_ops(rows: Rows, ops: OpColumns, index: RequestIndex) -> Slices:
-    """The ops that the waits of each request name, whoever began them."""
-    places = rows.of_kinds(Kind.COPY_WAITED)
-    places = places[rows.ids["op"][places] != NO_ID]
+def find_ops(ops: OpColumns, stream: IntArray, op: IdArray) -> IntArray:
+    """The place of each wanted op; -1 for one that is not there."""
     codes = np.unique(ops.op)
+    if not len(codes):
+        return np.full(len(op), -1, dtype=np.int64)
     width = np.int64(len(codes) + 1)
     have = ops.stream * width + np.searchsorted(codes, ops.op)
-    named = rows.ids["op"][places]
-    want = rows.stream[places] * width + np.searchsorted(codes, named)
     order = np.argsort(have, kind="stable")
-    place = np.minimum(np.searchsorted(have[order], want), max(len(have) - 1, 0))
-    found = order[place] if len(have) else np.zeros(len(places), dtype=np.int64)
-    there = (ops.op[found] == named) & (ops.stream[found] == rows.stream[places]) if len(have) else np.zeros(0, dtype=bool)
-    request = index.find(rows.stream[places], rows.ids["req"][places])
-    pairs = np.unique(np.stack([request[there], found[there]], axis=1), axis=0) if there.any() else np.zeros((0, 2), np.int64)
-    return grouped(pairs[:, 1], pairs[:, 0], len(index.keys))
+    want = stream * width + np.searchsorted(codes, op)
+    found = order[np.minimum(np.searchsorted(have[order], want), len(have) - 1)]
+    return np.where((ops.op[found] == op) & (ops.stream[found] == stream), found, -1)
 
 
 def _used_prefetches(rows: Rows, ops: OpColumns, index: RequestIndex) -> tuple[IntArray, IntArray]:
     """Pairs (op, request) in which the request used a prefetch that the op served."""
     places = rows.of_kinds(Kind.PREFETCH_USED)
     request = index.find(rows.stream[places], rows.ids["req"][places])
-    uses = np.unique(np.stack([rows.stream[places], rows.ids["prefetch"][places].view(np.int64), request], axis=1), axis=0)
+    used, stream = rows.ids["prefetch"][places], rows.stream[places]
     serving = np.flatnonzero(ops.prefetch != NO_ID)
-    codes = np.unique(np.concatenate([ops.prefetch[serving], uses[:, 1].astype(np.int64).view(np.uint64)]))
+    codes = np.unique(np.concatenate([ops.prefetch[serving], used]))
     width = np.int64(len(codes) + 1)
     have = ops.stream[serving] * width + np.searchsorted(codes, ops.prefetch[serving])
-    want = uses[:, 0] * width + np.searchsorted(codes, np.ascontiguousarray(uses[:, 1]).view(np.uint64))
+    want = stream * width + np.searchsorted(codes, used)
     order = np.argsort(have, kind="stable")
-    low, high = np.searchsorted(have[order], want, "left"), np.searchsorted(have[order], want, "right")
-    counts = high - low
-    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return serving[order[np.repeat(low, counts) + offsets]], np.repeat(uses[:, 2], counts)
+    low = np.searchsorted(have[order], want, "left")
+    of, found = expanded(low, np.searchsorted(have[order], want, "right") - low)
+    return serving[order[found]], request[of]

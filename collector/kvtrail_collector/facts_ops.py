@@ -192,14 +192,19 @@ def _no_ops() -> OpColumns:
     )
 
 
-def op_structs(ops: OpColumns) -> list[Op]:
-    """Each op as a struct, in the order of the columns. About a microsecond each."""
+def op_structs(ops: OpColumns, places: IntArray) -> list[Op]:
+    """Some ops as structs. About a microsecond each."""
     columns = (
         *(ops.op, ops.stream, ops.load, ops.src, ops.dst, ops.end, ops.queued_ns, ops.started_ns, ops.closing_ns),
         *(ops.parts_ns[:, part] for part in range(len(_PARTS))),
         *(ops.bytes, ops.req, ops.prefetch, ops.ns, ops.queue, ops.seq),
     )
-    return [_struct(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
+    return [_struct(*values) for values in zip(*(column[places].tolist() for column in columns), strict=True)]
+
+
+def op_struct(ops: OpColumns, place: int) -> Op:
+    """One op as a struct."""
+    return op_structs(ops, np.array([place]))[0]
 
 
 _TIERS: Final = tuple(Tier)

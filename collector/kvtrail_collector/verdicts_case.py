@@ -44,8 +44,9 @@ class Case:
     @cached_property
     def tail(self) -> tuple[RequestFacts, ...]:
         """The requests in the tail of the window, slowest first."""
-        weighed = zip(self.requests.facts, self.excess.window.weights, strict=True)
-        return tuple(sorted((facts for facts, weight in weighed if weight), key=lambda f: f.arrived_ns - f.end_ns))
+        weighed = np.array([weight > 0 for weight in self.excess.window.weights], dtype=np.bool_)
+        slowest = np.argsort(-self.requests.latency_ns[weighed], kind="stable")
+        return tuple(self.recording.requests[place] for place in self.requests.place[weighed][slowest].tolist())
 
     def tail_ops(self, tier: Tier) -> list[Op]:
         """The transfers of the tail's requests that a tier was the slower end of."""

@@ -80,14 +80,14 @@ def why_recording(recording: Recording, request: RequestId | str) -> Why | None:
 
 def find_request(recording: Recording, request: RequestId | str) -> RequestFacts | None:
     """The latest request of this name: the engine's own id first, then the number."""
+    places = recording.columns.requests.row
     if isinstance(request, str):
-        named = [facts for facts in recording.requests if facts.text == request]
-        if named:
-            return named[-1]
+        named = np.flatnonzero(recording.rows.text[places] == request)
+        if len(named):
+            return recording.requests[int(named[-1])]
         if not request.isdecimal():
             return None
-    numbered = [facts for facts in recording.requests if facts.request == int(request)]
-    return numbered[-1] if numbered else None
+    return recording.find(RequestId(int(request)))
 
 
 def _waited_on(recording: Recording, facts: RequestFacts) -> tuple[WaitedOn, ...]:

@@ -9,7 +9,8 @@ from kvtrail_schema.enums import Reason, Tier
 
 from kvtrail_collector.attribution_shapes import EventRef, Window
 from kvtrail_collector.facts import RequestFacts
-from kvtrail_collector.facts_rows import Interval
+from kvtrail_collector.facts_build import Recording
+from kvtrail_collector.facts_rows import IntArray
 from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Cause
 from kvtrail_collector.verdicts_case import Case, Detector, Finding
@@ -26,39 +27,40 @@ _EVENTS: Final = 3
 class Taken:
     """Prompt tokens that were computed while victims waited, by the request that they belong to."""
 
-    by_request: dict[int, int]
-    requests: tuple[RequestFacts, ...]
+    tokens: IntArray
+    prompt_tokens: IntArray
 
     @property
     def total(self) -> int:
         """All of them."""
-        return sum(self.by_request.values())
+        return int(self.tokens.sum())
 
     def share_of_longer(self, tokens: float) -> float:
         """The share that went to requests with prompts longer than this."""
-        longer = sum(ns for place, ns in self.by_request.items() if self.requests[place].tokens > tokens)
+        longer = int(self.tokens[self.prompt_tokens > tokens].sum())
         return longer / self.total if self.total else 0.0
 
-    def largest(self) -> list[tuple[RequestFacts, int]]:
-        """The requests that took most, with what they took."""
-        ranked = sorted(self.by_request.items(), key=lambda item: (-item[1], item[0]))
-        return [(self.requests[place], tokens) for place, tokens in ranked[:_EVENTS]]
+    def largest(self) -> list[int]:
+        """The requests that took most."""
+        ranked = np.argsort(-self.tokens, kind="stable")[:_EVENTS]
+        return [place for place in ranked.tolist() if self.tokens[place]]
 
 
 def find(case: Case, tier: Tier | None) -> Finding | None:
     """The budget was taken by long prompts, or by more prompt tokens than before; a slower step is not that."""
     if tier is not None:
         return None
-    long = float(np.quantile([facts.tokens for facts in case.reference_requests.facts], _LONG_QUANTILE))
-    own = taken_while(case.recording.requests, _budget_waits(case.tail))
-    usual = taken_while(case.recording.requests, _budget_waits(case.reference_requests.facts))
+    long = float(np.quantile(case.reference_requests.prompt_tokens, _LONG_QUANTILE))
+    own = taken_while(case.recording, case.requests.place[np.asarray(case.excess.window.weights) > 0])
+    usual = taken_while(case.recording, case.reference_requests.place)
     share, usual_share = own.share_of_longer(long), usual.share_of_longer(long)
     demand, pace = _ratio(case, _new_tokens_per_s), _ratio(case, _ns_per_token)
     by_long = share >= LONG_SHARE and share >= LONG_GROWTH * usual_share
     by_many = demand >= MORE_FROM and demand >= pace
     if not own.total or not (by_long or by_many):
         return None
-    taker, tokens = own.largest()[0]
+    largest = [case.recording.requests[place] for place in own.largest()]
+    taker, tokens = largest[0], int(own.tokens.max())
     evidence: dict[str, float | int | str] = {
         "taken_by": taker.label,
         "taker_prompt_tokens": taker.tokens,
@@ -72,27 +74,27 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     return Finding(
         explains=tuple(Cause(component, None) for component in _WAITS),
         evidence=evidence,
-        events=tuple(_arrival(facts) for facts, _ in own.largest()),
+        events=tuple(_arrival(facts) for facts in largest),
         tenant=_tenant(case, taker),
     )
 
 
-def _budget_waits(victims: tuple[RequestFacts, ...]) -> list[Interval]:
-    """For each victim, from its arrival to its own first computed token."""
-    return [(facts.arrived_ns, min((chunk.start_ns for chunk in facts.chunks), default=facts.end_ns)) for facts in victims]
+def taken_while(recording: Recording, victims: IntArray) -> Taken:
+    """Tokens of each request's chunks, each counted for every victim that waited in the middle of its step.
 
-
-def taken_while(requests: tuple[RequestFacts, ...], waits: list[Interval]) -> Taken:
-    """Tokens of each request's chunks, each counted for every victim that waited in the middle of its step."""
-    chunks = [(place, chunk) for place, facts in enumerate(requests) for chunk in facts.chunks]
-    starts, ends = np.sort([start for start, _ in waits]), np.sort([end for _, end in waits])
-    middle = np.array([(chunk.start_ns + chunk.end_ns) // 2 for _, chunk in chunks], dtype=np.int64)
+    A victim waits from its arrival to its own first computed token.
+    """
+    requests, chunks = recording.columns.requests, recording.columns.chunks
+    computed = requests.end_ns.copy()
+    first = np.full(len(requests), np.iinfo(np.int64).max)
+    np.minimum.at(first, chunks.request, chunks.start_ns)
+    computed[chunks.request] = first[chunks.request]
+    starts, ends = np.sort(requests.arrived_ns[victims]), np.sort(computed[victims])
+    middle = (chunks.start_ns + chunks.end_ns) // 2
     waiting = np.searchsorted(starts, middle, side="right") - np.searchsorted(ends, middle, side="right")
-    found: dict[int, int] = {}
-    for (place, chunk), victims in zip(chunks, waiting.tolist(), strict=True):
-        if victims > 0:
-            found[place] = found.get(place, 0) + chunk.tokens * victims
-    return Taken(found, requests)
+    taken = np.zeros(len(requests), dtype=np.int64)
+    np.add.at(taken, chunks.request, chunks.tokens * np.maximum(waiting, 0))
+    return Taken(taken, requests.tokens)
 
 
 def _ratio(case: Case, figure: Callable[[Case, Window], float]) -> float:
@@ -106,14 +108,10 @@ def _new_tokens_per_s(case: Case, window: Window) -> float:
 
     By arrival, as a backlog that is worked off is no demand; and what is recomputed is none either.
     """
-    own = [
-        chunk.tokens
-        for facts in case.recording.requests
-        if window.start_ns <= facts.arrived_ns < window.end_ns
-        for chunk in facts.chunks
-        if chunk.reason is Reason.NEW
-    ]
-    return sum(own) * 1e9 / max(window.end_ns - window.start_ns, 1)
+    chunks = case.recording.columns.chunks
+    arrived = case.recording.columns.requests.arrived_ns[chunks.request]
+    own = (arrived >= window.start_ns) & (arrived < window.end_ns) & (chunks.reason == Reason.NEW)
+    return float(chunks.tokens[own].sum()) * 1e9 / max(window.end_ns - window.start_ns, 1)
 
 
 def _ns_per_token(case: Case, window: Window) -> float:

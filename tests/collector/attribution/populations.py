@@ -1,36 +1,12 @@
 """Small made-up populations, for figures that can be checked by hand."""
 
 import numpy as np
-from kvtrail_collector.facts import EndKind, RequestFacts, State, StateChange, Timeline
 from kvtrail_collector.facts_rows import IntArray
 from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Cause, Population
-from kvtrail_schema.identity import Epoch, Rank, RequestId, Seq, Stream
 
-STREAM = Stream("engine", Epoch(1), Rank(0))
 CAUSES = (Cause(Component.BUDGET, None), Cause(Component.STORAGE_READ, "nvme"), Cause(Component.NEW_PREFILL, None))
 MS = 1_000_000
-
-
-def facts(request: int, arrived_ns: int, latency_ns: int, end: EndKind = EndKind.FIRST_TOKEN) -> RequestFacts:
-    """A request that waited for room and nothing else."""
-    timeline = Timeline(STREAM, (), (), (), (), (), arrived_ns + latency_ns)
-    return RequestFacts(
-        request=RequestId(request),
-        text=None,
-        ns=None,
-        tokens=100,
-        arrived_seq=Seq(request + 1),
-        arrived_ns=arrived_ns,
-        end_ns=arrived_ns + latency_ns,
-        end=end,
-        states=(StateChange(arrived_ns, State.WAITING, None),),
-        lookups=(),
-        ops=(),
-        chunks=(),
-        waits=(),
-        timeline=timeline,
-    )
 
 
 def population(
@@ -41,11 +17,14 @@ def population(
     table = np.array(amounts, dtype=np.int64).reshape(len(amounts), len(amounts[0]) if amounts else 0)
     latency = table.sum(axis=1)
     return Population(
-        facts=tuple(facts(place, int(arrived[place]), int(ns)) for place, ns in enumerate(latency)),
         causes=CAUSES[: table.shape[1]],
         arrived_ns=arrived,
         latency_ns=latency,
         censored=np.zeros(len(amounts), dtype=np.bool_),
         amounts_ns=table,
         strata=np.array(strata or [0] * len(amounts), dtype=np.int64),
+        prompt_tokens=np.full(len(amounts), 100),
+        model=np.zeros(len(amounts), dtype=np.int64),
+        tenant=np.zeros(len(amounts), dtype=np.int64),
+        place=np.arange(len(amounts)),
     )

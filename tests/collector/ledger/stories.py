@@ -1,11 +1,15 @@
 """Random but well-formed stories of one request, for properties of the ledger."""
 
+from typing import Any
+
+import msgspec
 from hypothesis import strategies as st
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import (
     CopyWaited,
     Event,
     LookupFinished,
+    PrefetchUsed,
     PrefillChunk,
     RequestAdmitted,
     RequestArrived,
@@ -20,7 +24,7 @@ from kvtrail_schema.events import (
     SwapOutQueued,
     SwapOutWritten,
 )
-from kvtrail_schema.identity import OpId, RequestId, StepId
+from kvtrail_schema.identity import BlockId, OpId, PrefetchId, RequestId, StepId
 from kvtrail_schema.reasons import PrefillReason, WaitReason
 
 REQUEST = RequestId(1)
@@ -43,6 +47,36 @@ def stories(draw: st.DrawFn) -> list[Event]:
     if draw(st.booleans()):
         events.append(RequestFirstToken(t_ns=draw(st.integers(arrived, 350)), req=REQUEST))
     return numbered(draw(st.permutations(events)), gap_at=draw(st.none() | st.integers(2, 12)))
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> list[Event]:
+    """Events of some requests of one stream, who share its steps and its holes, wait for each other's loads, and use
+    prefetches.
+    """
+    events: list[Event] = []
+    for number in range(draw(st.integers(1, 4))):
+        own = [_renamed(event, number) for event in draw(stories())]
+        events += own
+        events += [PrefetchUsed(t_ns=5, prefetch=PrefetchId(7), block=BlockId(1), req=RequestId(number + 1))] * draw(
+            st.integers(0, 1)
+        )
+    op: dict[str, Any] = {"op": OpId(91), "src": Tier.NVME, "dst": Tier.GPU, "prefetch": PrefetchId(7)}
+    queued, length = draw(_TIMES), draw(_LENGTHS)
+    events += [SwapInQueued(t_ns=queued, **op), SwapInLoaded(t_ns=queued + length, io_ns=length // 2, **op)]
+    return numbered(draw(st.permutations(events)), gap_at=draw(st.none() | st.integers(2, 40)))
+
+
+def _renamed(event: Event, number: int) -> Event:
+    """The event as one of another request; its steps and most of its ops are its own, waits may name those of others."""
+    changed: dict[str, Any] = {}
+    if getattr(event, "req", None) is not None:
+        changed["req"] = RequestId(number + 1)
+    if getattr(event, "step", None) is not None:
+        changed["step"] = StepId(event.step + 10 * number)  # type: ignore[attr-defined]  # of those kinds that have one
+    if getattr(event, "op", None) is not None and not isinstance(event, CopyWaited):
+        changed["op"] = OpId(event.op + 3 * number)  # type: ignore[attr-defined]  # of those kinds that have one
+    return msgspec.structs.replace(event, **changed)
 
 
 def numbered(events: list[Event], gap_at: int | None = None) -> list[Event]:
@@ -106,4 +140,4 @@ def _steps(draw: st.DrawFn, step: StepId) -> list[Event]:
     return chunks + [event for place, event in enumerate(frame) if place != lost]
 
 
-__all__ = ["REQUEST", "numbered", "stories"]
+__all__ = ["REQUEST", "crowds", "numbered", "stories"]
