@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 import torch
 from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.reasons import InvalidateReason
+from kvtrail_schema.reasons import ErrorReason, InvalidateReason
 
 from kvtrail_engine.backpressure import Pressure, PressureStatistics, QueueWatch
 from kvtrail_engine.clock import Clock, SystemClock
@@ -17,7 +17,7 @@ from kvtrail_engine.context import Context
 from kvtrail_engine.core import Core
 from kvtrail_engine.datadir import DataDir
 from kvtrail_engine.erasing import Erasing
-from kvtrail_engine.errors import EngineClosedError, EngineError
+from kvtrail_engine.errors import EngineClosedError, EngineError, PinFailedError
 from kvtrail_engine.estimates import Estimator
 from kvtrail_engine.executor import Executor
 from kvtrail_engine.history import History
@@ -38,6 +38,7 @@ from kvtrail_engine.request import RequestHandle, RequestSpec
 from kvtrail_engine.runtime.arena import Arena
 from kvtrail_engine.runtime.copies import CopyStream
 from kvtrail_engine.runtime.device import choose_device, label_of, make_deterministic
+from kvtrail_engine.runtime.pinning import wants_pinned
 from kvtrail_engine.sampling import Sampler
 from kvtrail_engine.scheduler import Scheduler
 from kvtrail_engine.settings import EngineSettings, RemoteSettings
@@ -89,6 +90,7 @@ class Engine:
     """
 
     remote: "RemoteTier | None" = None
+    _pin_failure: PinFailedError | None = None
 
     def __init__(
         self,
@@ -256,10 +258,9 @@ class Engine:
 
     def _build_tiers(self) -> None:
         """Arenas, files, queues, floors and threads of every tier."""
-        settings, is_cuda = self.settings, self.device.type == "cuda"
-        cpu = torch.device("cpu")
-        self.gpu_arena = Arena(settings, settings.gpu.slots, self.device)
-        self.host_arena = Arena(settings, settings.host.slots + settings.guest_slots, cpu, pinned=is_cuda)
+        self.gpu_arena = Arena(self.settings, self.settings.gpu.slots, self.device)
+        self.host_arena = self._host_arena()
+        settings, pinned = self.settings, self.host_arena.pinned
         self._key = load_or_create_key(self._dir.key_file)
         self.nvme = NvmeTier(settings, self._dir.nvme, self._key, self.device, wall_ns=self._wall_ns, clock=self._clock)
         tiers = {Tier.HOST: settings.host, Tier.NVME: settings.nvme}
@@ -267,13 +268,24 @@ class Engine:
         self._floors = {tier: Floor(given.floor, self._clock) for tier, given in tiers.items()}
         reports = self.reports = InboxReports(self._inbox)
         host = [self._host_mover() for _ in range(settings.host.workers)]
-        nvme = [self._nvme_mover(pinned=is_cuda) for _ in range(settings.nvme.workers)]
+        nvme = [self._nvme_mover(pinned=pinned) for _ in range(settings.nvme.workers)]
         self._workers = [
             Workers("host", self._queues[Tier.HOST], host, reports, self._clock),
             Workers("nvme", self._queues[Tier.NVME], nvme, reports, self._clock),
         ]
         if settings.remote is not None:
             self._add_remote(settings.remote, reports)
+
+    def _host_arena(self) -> Arena:
+        """The host's memory; where it cannot be pinned, none, and the engine goes on without the tier."""
+        settings, cpu = self.settings, torch.device("cpu")
+        pinned = wants_pinned(settings.pinning, self.device)
+        try:
+            return Arena(settings, settings.host.slots + settings.guest_slots, cpu, pinned=pinned)
+        except PinFailedError as failure:
+            self._pin_failure = failure
+            self.settings = settings.without_host()
+            return Arena(self.settings, 0, cpu)
 
     def _add_remote(self, given: RemoteSettings, reports: InboxReports) -> None:
         """Connect to the remote, and give it a queue, a floor and threads."""
@@ -360,5 +372,7 @@ class Engine:
         """Tell what this engine is, before anything else; runs before its thread does."""
         self._emit.manifest_declared(manifest_text(self.settings, self.device, self.nvme.facts()))
         self._core.declare_tiers()
+        if self._pin_failure is not None:
+            self._emit.error(ErrorReason.PIN_FAILED, Tier.HOST, text=f"no host tier: {self._pin_failure}")
         self.lifecycle.namespaces.declare_stored(record.block.ns for record in self.nvme.store.recovery.records)
         self.nvme.declare(self._emit)

@@ -2,6 +2,7 @@
 
 EngineError
 ├── SettingsError          settings that cannot work together
+├── PinFailedError         memory for the device could not be pinned
 ├── TraceError             a wrong line in a trace file
 ├── EngineClosedError      the engine takes no more work
 ├── EngineFailedError      the engine's thread ended by a defect
@@ -30,6 +31,10 @@ class EngineError(Exception):
 
 class SettingsError(EngineError):
     """Settings that cannot work; the message names the field and what would."""
+
+
+class PinFailedError(EngineError):
+    """Memory could not be pinned; the message names what was asked for, what was got, and the limits."""
 
 
 class TraceError(EngineError):

@@ -1,6 +1,6 @@
 """Everything about an engine that can be set, with units in the names; frozen, checked once at the engine's start."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -18,6 +18,16 @@ class DeviceChoice(Enum):
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
+
+
+class Pinning(Enum):
+    """Whether memory that is copied to and from the device is pinned. Where it cannot be, there is no host tier."""
+
+    AUTO = "auto"
+    """With CUDA."""
+    ALWAYS = "always"
+    NEVER = "never"
+    """Copies go through pageable memory, slower, and wait for the processor."""
 
 
 class RestorePolicy(Enum):
@@ -221,6 +231,7 @@ class EngineSettings:
     """With fewer free host slots than this, the least recently used host blocks are demoted to nvme (else to remote)."""
     nvme_low_slots: int = 0
     """With fewer free nvme slots than this, the least recently used nvme blocks are demoted to remote, where there is one."""
+    pinning: Pinning = Pinning.AUTO
     guest_slots: int = 0
     """Slots on host and on nvme beside the pools', for a tenant that a drill brings with a quota of its own."""
     sample_interval_ns: int = 250_000_000
@@ -284,6 +295,10 @@ class EngineSettings:
             "prefetch.host_share must be from 0 to 1": not 0 <= ahead.host_share <= 1,
             "each tenant quota must be positive": any(quota.slots < 1 for quota in self.tenant_quotas),
         }
+
+    def without_host(self) -> "EngineSettings":
+        """The same engine without a host tier; what lies on nvme is still read, and nothing more is stored."""
+        return replace(self, host=replace(self.host, slots=0), host_low_slots=0, guest_slots=0, pinning=Pinning.NEVER)
 
     def floors_text(self) -> str:
         """One line that says every floor; it belongs beside every result."""

@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from kvtrail_engine.runtime.pinning import zeros
 from kvtrail_engine.settings import EngineSettings
 
 ALIGN_BYTES = 4096
@@ -14,6 +15,9 @@ class Arena:
     """`data[slot]` is one block: [layers, keys and values, tokens, kv_width], contiguous, fp32.
 
     Holds no state about who owns a slot: that is the pool's. A slot is written by one thread at a time.
+
+    Raises:
+        PinFailedError: it shall be pinned, and cannot be.
     """
 
     def __init__(self, settings: EngineSettings, slots: int, device: torch.device, *, pinned: bool = False) -> None:
@@ -43,6 +47,6 @@ def _zeros(shape: tuple[int, ...], device: torch.device, *, pinned: bool) -> tor
     if device.type != "cpu":
         return torch.zeros(shape, dtype=torch.float32, device=device)
     count = math.prod(shape)
-    flat = torch.zeros(count + ALIGN_BYTES // 4, dtype=torch.float32, pin_memory=pinned)
+    flat = zeros(count + ALIGN_BYTES // 4, pinned=pinned)
     skipped = -flat.data_ptr() % ALIGN_BYTES // 4
     return flat[skipped : skipped + count].view(shape)
