@@ -37,7 +37,7 @@ from kvtrail_engine.prefetch_book import PrefetchBook, PrefetchStatistics
 from kvtrail_engine.request import RequestHandle, RequestSpec
 from kvtrail_engine.runtime.arena import Arena
 from kvtrail_engine.runtime.copies import CopyStream
-from kvtrail_engine.runtime.device import choose_device, label_of, make_deterministic
+from kvtrail_engine.runtime.device import choose_device, label_of, make_deterministic, settle_device
 from kvtrail_engine.runtime.pinning import wants_pinned
 from kvtrail_engine.sampling import Sampler
 from kvtrail_engine.scheduler import Scheduler
@@ -126,6 +126,7 @@ class Engine:
 
     def start(self) -> Self:
         """Declare what there is, and start the threads."""
+        settle_device(self.device)
         self._declare()
         if self.remote is not None:
             self.remote.start()

@@ -71,7 +71,8 @@ class Executor:
         if not self._kept or self._tokens is None:
             return []
         logits = self._logits
-        kept = [logits[row].numpy() if keeps and logits is not None else None for row, keeps in enumerate(self._kept)]
+        # Copied, so that an answer that is kept for long holds its own row and not a step's pinned memory.
+        kept = [logits[row].numpy().copy() if keeps and logits is not None else None for row, keeps in enumerate(self._kept)]
         return [Sampled(int(token), row) for token, row in zip(self._tokens.tolist(), kept, strict=True)]
 
     def _upload(self, works: list[Work]) -> torch.Tensor:

@@ -32,3 +32,12 @@ def make_deterministic(device: torch.device) -> None:
     torch.set_num_threads(1)
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def settle_device(device: torch.device) -> None:
+    """Wait for what was submitted while an engine was made. Blocks; called once, before it has threads.
+
+    Arenas are zeroed on the compute stream, and copy streams do not wait for that one: a load at once could be zeroed again.
+    """
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
