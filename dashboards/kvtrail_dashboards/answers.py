@@ -191,6 +191,7 @@ class StreamLoss(msgspec.Struct, frozen=True):
     in_flight: int = 0
     unaccounted: int = 0
     dropped: tuple[DropCount, ...] = ()
+    gaps: tuple[tuple[int, int], ...] = ()
 
 
 class Loss(msgspec.Struct, frozen=True):

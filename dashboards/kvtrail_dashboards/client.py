@@ -9,8 +9,10 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from kvtrail_dashboards.answers import Attribution, ErrorReply, Loss, Requests, Series, Trouble, Why
+from kvtrail_dashboards.answers import Attribution, ErrorReply, EventRef, Loss, Requests, Series, Trouble, Why
+from kvtrail_dashboards.asked import Asked
 from kvtrail_dashboards.errors import AccessRefused, AnswerUnreadable, CollectorUnreachable, NotKnown, QuestionRefused
+from kvtrail_dashboards.page_answers import Block, Engines, Latency, OneEvent, Verdicts
 from kvtrail_dashboards.settings import READ_TOKEN_FILE, Settings
 
 ANSWER_BYTES: Final = 32 << 20
@@ -19,7 +21,7 @@ TIMEOUT_S: Final = httpx.Timeout(30.0, connect=3.0)
 _REFUSED: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 Answer = TypeVar("Answer")
-Params = Mapping[str, str | int | None]
+Params = Mapping[str, str | int | float | None]
 
 
 class CollectorClient:
@@ -63,6 +65,31 @@ class CollectorClient:
     def why(self, request: str, *, engine: str | None) -> Why:
         """Where one request's time went; `request` is its number or the engine's own text id."""
         return self._ask(f"/v1/requests/{quote(request, safe='')}", {"engine": engine}, Why)
+
+    def engines(self) -> Engines:
+        """Engines, tenants and models that there are."""
+        return self._ask("/v1/engines", {}, Engines)
+
+    def verdicts(self, *, engine: str | None) -> Verdicts:
+        """All that is wrong with an engine; the collector computes for up to seconds."""
+        return self._ask("/v1/verdicts", {"engine": engine}, Verdicts)
+
+    def latency(self, asked: Asked, *, ttft_ms: float, tpot_ms: float) -> Latency:
+        """TTFT and TPOT over time, and the share of requests within an objective."""
+        return self._ask("/v1/latency", {**asked.params(), "ttft_ms": ttft_ms, "tpot_ms": tpot_ms}, Latency)
+
+    def page(self, path: str, asked: Asked, shape: type[Answer]) -> Answer:
+        """One of the questions that take nothing but what they are about."""
+        return self._ask(path, asked.params(), shape)
+
+    def event(self, ref: EventRef) -> OneEvent:
+        """One event in full."""
+        who: Params = {"engine": ref.engine, "epoch": ref.epoch, "rank": ref.rank, "seq": ref.seq}
+        return self._ask("/v1/event", who, OneEvent)
+
+    def block(self, block: str, *, engine: str) -> Block:
+        """The life of a block: where its copies were."""
+        return self._ask(f"/v1/blocks/{quote(block, safe='')}", {"engine": engine}, Block)
 
     def _ask(self, path: str, params: Params, shape: type[Answer]) -> Answer:
         """Ask and read the answer in its shape."""

@@ -10,7 +10,7 @@ from kvtrail_dashboards.answers import Attribution, Loss, Requests, Series, Why
 from kvtrail_dashboards.client import CollectorClient
 from kvtrail_dashboards.compute.latency import COARSE_BUCKET_MS, bucket_ms_for
 from kvtrail_dashboards.compute.worst import MAX_ROWS
-from kvtrail_dashboards.link import View
+from kvtrail_dashboards.fetch_pages import forget_pages
 from kvtrail_dashboards.settings import load_settings
 
 FRESH_S: Final = 10
@@ -22,23 +22,9 @@ class Explanation:
     """All that one view of the page is made from, but for the one request."""
 
     engine: str
-    engines: tuple[str, ...]
     series: Series
     attribution: Attribution
     worst: Requests
-
-    @property
-    def device(self) -> str | None:
-        """The label that the figures carry: `cuda`, `cpu-emulated`, or none."""
-        return self.attribution.device or self.series.device
-
-
-def engines_of(loss: Loss) -> tuple[str, ...]:
-    """The engines that the collector knows, the one with most events first."""
-    stored: dict[str, int] = {}
-    for stream in loss.streams:
-        stored[stream.engine] = stored.get(stream.engine, 0) + stream.stored
-    return tuple(sorted(stored, key=lambda engine: (-stored[engine], engine)))
 
 
 @st.cache_data(ttl=FRESH_S, max_entries=_ENTRIES, show_spinner=False)
@@ -65,7 +51,7 @@ def fetch_attribution(engine: str, window: tuple[int, int] | None) -> Attributio
 
 
 @st.cache_data(ttl=FRESH_S, max_entries=_ENTRIES, show_spinner=False)
-def fetch_worst(engine: str, window: tuple[int, int] | None) -> Requests:
+def fetch_worst(engine: str, window: tuple[int | None, int | None] | None) -> Requests:
     """The slowest requests of a window, or of all. Blocks the page's thread for one question."""
     start_ns, end_ns = window or (None, None)
     with CollectorClient(load_settings(os.environ)) as client:
@@ -79,16 +65,16 @@ def fetch_why(engine: str, request: str) -> Why:
         return client.why(request, engine=engine)
 
 
-def fetch_explanation(view: View, engines: tuple[str, ...], series: Series) -> Explanation:
-    """The explanation of the view's window, or of the spike that the collector finds, and its slowest requests."""
-    engine = view.engine or engines[0]
-    attribution = fetch_attribution(engine, view.window)
+def fetch_explanation(engine: str, window: tuple[int, int] | None, series: Series) -> Explanation:
+    """The explanation of a window, or of the spike that the collector finds, and its slowest requests."""
+    attribution = fetch_attribution(engine, window)
     found = attribution.window
-    window = view.window or ((found.start_ns, found.end_ns) if found else None)
-    return Explanation(engine, engines, series, attribution, fetch_worst(engine, window))
+    shown = window or ((found.start_ns, found.end_ns) if found else None)
+    return Explanation(engine, series, attribution, fetch_worst(engine, shown))
 
 
 def forget() -> None:
     """Ask anew on the next run of the page."""
     for ask in (fetch_loss, fetch_series, fetch_attribution, fetch_worst, fetch_why):
         ask.clear()
+    forget_pages()

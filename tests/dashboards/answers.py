@@ -166,7 +166,31 @@ def loss(*streams: Json) -> Json:
     }
 
 
+def engines(*names: str) -> Json:
+    """What there is to choose from; one tenant has a name."""
+    rows = [
+        {
+            "engine": name,
+            "ranks": [0],
+            "first_ns": 0,
+            "last_ns": 100 * SECOND_NS,
+            "wall_offset_ns": WALL_OFFSET_NS,
+            "requests": 3_500,
+            "heard_wall_ns": WALL_OFFSET_NS + 100 * SECOND_NS,
+        }
+        for name in names or ("engine-a",)
+    ]
+    tenants = [{"id": "aa", "name": "Search"}, {"id": "bb", "name": "bb"}]
+    return {"schema": 1, "device": "cpu-emulated", "engines": rows, "tenants": tenants, "models": []}
+
+
 def all_answers(**changes: Json) -> Mapping[str, Json]:
     """What a collector with one spike answers, by path."""
-    named = {"loss": loss(stream()), "series": series(), "attribution": attribution(), "requests": requests()} | changes
+    named = {
+        "engines": engines(),
+        "loss": loss(stream()),
+        "series": series(),
+        "attribution": attribution(),
+        "requests": requests(),
+    } | changes
     return {f"/v1/{name}": answer for name, answer in named.items()} | {"/v1/requests/": why()}

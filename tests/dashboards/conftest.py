@@ -1,10 +1,16 @@
 """What the dashboard's tests share: a clean cache, no settings from outside, and warnings that are not ours."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 
 import pytest
 from kvtrail_dashboards.fetch import forget
+from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.settings import COLLECTOR_URL, READ_TOKEN_FILE
+
+from tests.dashboards.answers import Json
+from tests.dashboards.fake_collector import fake_collector
+from tests.dashboards.open_app import Opened, OpenPlace, app_of
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +21,19 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget()
     yield
     forget()
+
+
+@pytest.fixture
+def open_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenPlace]:
+    """Opens a page with a link, over a collector that gives these answers."""
+    with ExitStack() as stack:
+
+        def opened(place: Place, given: Mapping[str, Json], **link: str) -> Opened:
+            script = stack.enter_context(fake_collector(given))
+            monkeypatch.setenv(COLLECTOR_URL, script.url)
+            page = app_of(place)
+            for name, value in link.items():
+                page.query_params[name] = value
+            return page.run(), script
+
+        yield opened

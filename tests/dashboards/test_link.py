@@ -9,7 +9,25 @@ _TEXTS = st.text(min_size=1, max_size=20)
 _WINDOWS = st.tuples(st.integers(-(2**63), 2**63), st.integers(1, 2**62)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 
 
-@given(st.builds(View, engine=st.none() | _TEXTS, window=st.none() | _WINDOWS, request=st.none() | _TEXTS))
+_COUNTS = st.none() | st.integers(1, 2**40)
+_VIEWS = st.builds(
+    View,
+    engine=st.none() | _TEXTS,
+    window=st.none() | _WINDOWS,
+    request=st.none() | _TEXTS,
+    rank=st.none() | st.integers(0, 2**16 - 1),
+    tenant=st.none() | _TEXTS,
+    model=st.none() | _TEXTS,
+    last_s=st.none() | st.integers(0, 2**40),
+    event=st.none() | _TEXTS,
+    block=st.none() | _TEXTS,
+    slo_ttft_ms=_COUNTS,
+    slo_tpot_ms=_COUNTS,
+    live=st.booleans(),
+)
+
+
+@given(_VIEWS)
 def test_a_link_reproduces_its_view(view: View) -> None:
     """Whoever opens a link sees what its sender saw."""
     assert view == view_of(params_of(view))
@@ -25,3 +43,10 @@ def test_an_empty_link_searches_for_the_spike() -> None:
     """Without a window the view is that of the latest spike."""
     assert View() == view_of({})
     assert params_of(View()) == {}
+
+
+def test_a_link_to_another_page_keeps_what_it_is_about() -> None:
+    """Engine, rank, tenant, model and time go along; what was picked stays behind."""
+    view = View(engine="a", rank=1, tenant="t", model="m", last_s=60, request="r", event="a/1/0/2", block="b")
+
+    assert view_of(params_of(view.about())) == View(engine="a", rank=1, tenant="t", model="m", last_s=60)

@@ -1,56 +1,23 @@
-"""The page as its logic: what is said in each state, and how choices become links. A fake collector answers."""
+"""The page *Spike* as its logic: what is said in each state, and how choices become links. A fake collector answers."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 
 import pytest
-from kvtrail_dashboards.serve import SCRIPT
+from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.settings import COLLECTOR_URL
-from streamlit.testing.v1 import AppTest
-from streamlit.testing.v1.element_tree import Button, Element
 
 from tests.dashboards import answers
-from tests.dashboards.answers import BIG_ID, Json, all_answers
-from tests.dashboards.fake_collector import Script, fake_collector
+from tests.dashboards.answers import BIG_ID, all_answers
+from tests.dashboards.open_app import Open, OpenPlace, app_of, button, link_of, said, texts
 
-Opened = tuple[AppTest, Script]
-Open = Callable[..., Opened]
 SPIKE = {"start_ns": "40000000000", "end_ns": "60000000000"}
 
 
 @pytest.fixture
-def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+def open_page(open_place: OpenPlace) -> Open:
     """Opens the page with a link, over a collector that gives these answers."""
-    with ExitStack() as stack:
-
-        def opened(given: Mapping[str, Json], **link: str) -> Opened:
-            script = stack.enter_context(fake_collector(given))
-            monkeypatch.setenv(COLLECTOR_URL, script.url)
-            page = AppTest.from_file(str(SCRIPT), default_timeout=30)
-            for name, value in link.items():
-                page.query_params[name] = value
-            return page.run(), script
-
-        yield opened
-
-
-def texts(page: AppTest, *kinds: str) -> list[str]:
-    """The texts of all elements of some kinds."""
-    return [str(element.value) for kind in kinds for element in page.get(kind) if isinstance(element, Element)]
-
-
-def said(page: AppTest) -> str:
-    """All text of the page, as it is read."""
-    assert not page.exception, page.exception
-    kinds = ("title", "subheader", "markdown", "caption", "success", "info", "warning", "error", "code")
-    return "\n".join(texts(page, *kinds)).replace("\\", "")
-
-
-def link_of(page: AppTest) -> dict[str, str]:
-    """The link that the page shows in the address bar."""
-    params = page.query_params.items()
-    return {name: value if isinstance(value, str) else value[0] for name, value in params}
+    return partial(open_place, Place.SPIKE)
 
 
 def test_a_spike_is_told_with_code_certainty_action_and_figures(open_page: Open) -> None:
@@ -116,9 +83,9 @@ def test_an_unknown_request_is_told_and_leaves_the_page(open_page: Open) -> None
 def test_the_window_can_be_kept_and_left_again(open_page: Open) -> None:
     """A searched window moves with the data until it is kept in the link."""
     page, script = open_page(all_answers())
-    _button(page, "Keep this window in the link").click().run()
+    button(page, "Keep this window in the link").click().run()
     kept = link_of(page)
-    _button(page, "Back to the latest spike").click().run()
+    button(page, "Back to the latest spike").click().run()
 
     assert kept == SPIKE
     assert link_of(page) == {}
@@ -131,16 +98,15 @@ def test_another_stretch_can_be_explained(open_page: Open) -> None:
     slider = page.slider(key="stretch")
     start, end = slider.value
     page = slider.set_range(start - timedelta(seconds=40), end).run()
-    _button(page, "Explain it").click().run()
+    button(page, "Explain it").click().run()
 
     assert script.params_of("/v1/attribution")[-1] == {"engine": "engine-a", "start_ns": "0", "end_ns": "60000000000"}
 
 
 def test_one_of_several_engines_is_chosen(open_page: Open) -> None:
     """Another engine is another story: its window is searched, the old request is forgotten."""
-    two = answers.loss(answers.stream("engine-a"), answers.stream("engine-b", stored=90))
-    page, script = open_page(all_answers(loss=two), request="r-1", **SPIKE)
-    page.selectbox(key="engine-choice").select("engine-b").run()
+    page, script = open_page(all_answers(engines=answers.engines("engine-a", "engine-b")), request="r-1", **SPIKE)
+    page.selectbox(key="filter-engine").select("engine-b").run()
 
     assert link_of(page) == {"engine": "engine-b"}
     assert script.params_of("/v1/attribution")[-1] == {"engine": "engine-b"}
@@ -152,7 +118,7 @@ def test_a_link_to_an_engine_that_is_not_there_is_told(open_page: Open) -> None:
 
     assert "no engine engine-z" in said(page)
     assert "known are: engine-a" in said(page)
-    assert [asked.path for asked in script.asked] == ["/v1/loss"]
+    assert [asked.path for asked in script.asked] == ["/v1/engines"]
 
 
 @pytest.mark.parametrize("verdicts", [2, 3])
@@ -186,10 +152,10 @@ def test_losses_and_holes_stand_above_the_verdict(open_page: Open) -> None:
 
 def test_an_empty_collector_says_how_to_begin(open_page: Open) -> None:
     """Before the first event nothing is asked that has no answer."""
-    page, script = open_page(all_answers(loss=answers.loss()))
+    page, script = open_page(all_answers(engines=answers.engines() | {"engines": []}))
 
     assert "No events have reached this collector yet." in said(page)
-    assert [asked.path for asked in script.asked] == ["/v1/loss"]
+    assert [asked.path for asked in script.asked] == ["/v1/engines"]
 
 
 def test_a_collector_without_requests_says_so(open_page: Open) -> None:
@@ -209,7 +175,7 @@ def test_an_empty_window_says_so(open_page: Open) -> None:
 def test_a_collector_that_is_down_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch, free_port: int) -> None:
     """The page stays a page: where was asked, how to start a collector, and a button to ask again."""
     monkeypatch.setenv(COLLECTOR_URL, f"http://127.0.0.1:{free_port}")
-    page = AppTest.from_file(str(SCRIPT), default_timeout=30).run()
+    page = app_of(Place.SPIKE).run()
 
     assert "kvtrail collector serve" in said(page)
     assert str(free_port) in said(page)
@@ -220,7 +186,7 @@ def test_bad_settings_are_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong address is a sentence that names the variable."""
     monkeypatch.setenv(COLLECTOR_URL, "nonsense")
 
-    assert COLLECTOR_URL in said(AppTest.from_file(str(SCRIPT), default_timeout=30).run())
+    assert COLLECTOR_URL in said(app_of(Place.SPIKE).run())
 
 
 def test_refresh_asks_anew(open_page: Open) -> None:
@@ -228,7 +194,7 @@ def test_refresh_asks_anew(open_page: Open) -> None:
     page, script = open_page(all_answers())
     page.run()
     before = len(script.params_of("/v1/attribution"))
-    _button(page, "Refresh").click().run()
+    button(page, "Refresh").click().run()
 
     assert (before, len(script.params_of("/v1/attribution"))) == (1, 2)
 
@@ -242,8 +208,3 @@ def test_names_from_events_are_text(open_page: Open) -> None:
 
     shown = texts(page, "markdown", "subheader", "caption")
     assert not [text for text in shown if "![" in text.replace(r"\!\[", "")]
-
-
-def _button(page: AppTest, label: str) -> Button:
-    """The button with this label."""
-    return next(button for button in page.button if button.label == label)

@@ -30,14 +30,14 @@ def _lines(view: LatencyView) -> alt.Chart:
         .mark_line(color=PERCENTILE, point=alt.OverlayMarkDef(color=PERCENTILE, size=14))
         .encode(
             x=alt.X("at:T", scale=alt.Scale(type="utc"), title="time of arrival, UTC", axis=_axis(view)),
-            y=alt.Y("ms:Q", title="time to first token, ms", scale=alt.Scale(zero=True)),
+            y=alt.Y("ms:Q", title=view.title, scale=alt.Scale(zero=True)),
             strokeDash=alt.StrokeDash("name:N", sort=_NAMES, legend=key),
             strokeWidth=alt.StrokeWidth("name:N", sort=_NAMES, scale=alt.Scale(range=[2.5, 1.5, 1.5]), legend=key),
-            opacity=alt.Opacity("name:N", sort=_NAMES, scale=alt.Scale(range=[1.0, 0.7, 0.7]), legend=key),
+            opacity=alt.Opacity("name:N", sort=_NAMES, scale=alt.Scale(range=[1.0, 0.85, 0.85]), legend=key),
             tooltip=[
                 alt.Tooltip("at:T", title="UTC", format="%Y-%m-%d %H:%M:%S", formatType="utc"),
                 alt.Tooltip("name:N", title="percentile"),
-                alt.Tooltip("ms:Q", title="TTFT, ms", format=",.1f"),
+                alt.Tooltip("ms:Q", title=view.title, format=",.1f"),
                 alt.Tooltip("requests:Q", title="requests"),
                 alt.Tooltip("censored:Q", title="without first token"),
             ],

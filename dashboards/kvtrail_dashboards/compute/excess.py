@@ -6,6 +6,7 @@ from typing import Final
 
 from kvtrail_dashboards.answers import Attribution, BlameRow, Delta
 from kvtrail_dashboards.compute.families import Family, family_of, label_of
+from kvtrail_dashboards.compute.names import Names, name_of
 
 MAX_BARS: Final = 8
 MAX_BLAME_ROWS: Final = 10
@@ -42,10 +43,12 @@ def excess_bars(attribution: Attribution) -> tuple[ExcessBar, ...]:
     return (*bars, *([_rest(rest)] if rest else []))
 
 
-def blame_lines(rows: Sequence[BlameRow]) -> tuple[BlameLine, ...]:
+def blame_lines(rows: Sequence[BlameRow], names: Names | None = None) -> tuple[BlameLine, ...]:
     """The work that held up most, first."""
     ordered = sorted(rows, key=lambda row: -row.waited_ns)[:MAX_BLAME_ROWS]
-    return tuple(BlameLine(row.queue, row.tenant or "not named", row.kind, row.waited_ns / 1e6, row.share) for row in ordered)
+    return tuple(
+        BlameLine(row.queue, name_of(names or {}, row.tenant), row.kind, row.waited_ns / 1e6, row.share) for row in ordered
+    )
 
 
 def _bar(delta: Delta) -> ExcessBar:

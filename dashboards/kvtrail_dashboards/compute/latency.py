@@ -47,6 +47,7 @@ class LatencyView:
     bucket_ms: int
     requests: int
     censored: int
+    title: str = "time to first token, ms"
 
 
 def bucket_ms_for(coarse: Series) -> int:

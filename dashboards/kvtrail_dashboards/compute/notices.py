@@ -34,12 +34,26 @@ class Notice:
 def nothing_yet(loss: Loss, series: Series | None) -> Notice | None:
     """Said instead of a page when there is nothing to show."""
     if not loss.streams:
-        do = "Start an engine with the agent attached to this collector, or try `kvtrail demo`; then refresh."
-        return Notice(Level.NOTE, "No events have reached this collector yet.", do)
+        return no_engines([])
     if series is not None and not series.series:
         do = "Send a request through the engine, and check with `kvtrail loss` that its agent delivers; then refresh."
         return Notice(Level.NOTE, "Events have come in, but no request has arrived yet.", do)
     return None
+
+
+def no_engines(engines: Sequence[str]) -> Notice | None:
+    """Said instead of a page when nothing has come in."""
+    if engines:
+        return None
+    do = "Start an engine with the agent attached to this collector, or try `kvtrail demo`; then refresh."
+    return Notice(Level.NOTE, "No events have reached this collector yet.", do)
+
+
+def nothing_in_range(what: str, *, arrived: bool) -> Notice | None:
+    """Said instead of a chart when nothing of a kind is in the stretch of time."""
+    if arrived:
+        return None
+    return Notice(Level.NOTE, f"{what} in this stretch of time.", "Choose a longer one above; what is asked for stands there.")
 
 
 def unknown_engine(engine: str | None, engines: Sequence[str]) -> Notice | None:
@@ -52,7 +66,21 @@ def unknown_engine(engine: str | None, engines: Sequence[str]) -> Notice | None:
 
 def notices(loss: Loss, engine: str | None, attribution: Attribution) -> tuple[Notice, ...]:
     """What stands above the explanation, the gravest first."""
-    return (*_losses(loss, engine), *_coverage(attribution))
+    return (*notices_of_losses(loss, engine), *_coverage(attribution))
+
+
+def notices_of_losses(loss: Loss, engine: str | None) -> Iterator[Notice]:
+    """Events that nobody accounts for, and events that somebody dropped."""
+    streams = [stream for stream in loss.streams if engine in {None, stream.engine}]
+    unaccounted = sum(stream.unaccounted for stream in streams)
+    if unaccounted:
+        do = "Causes may be missing below. Run `kvtrail loss` to see which stream and which numbers."
+        yield Notice(Level.ALARM, f"{unaccounted:,} events were produced and are unaccounted for.", do)
+    dropped = sum(drop.count for stream in streams for drop in stream.dropped)
+    if dropped:
+        stages = ", ".join(sorted({f"{drop.stage} {drop.reason}" for stream in streams for drop in stream.dropped}))
+        do = "They are accounted for; where they would tell the cause, time below stands as unattributed."
+        yield Notice(Level.WARNING, f"{dropped:,} events were dropped on the way ({stages}).", do)
 
 
 def no_spike(attribution: Attribution) -> Notice | None:
@@ -76,20 +104,6 @@ def not_identified(attribution: Attribution) -> Notice | None:
     what = _sentence(attribution.why_not or "the cause is not identifiable")
     do = "Look at the slowest requests below, or choose a longer stretch of time: more requests make intervals narrower."
     return Notice(Level.WARNING, what, do)
-
-
-def _losses(loss: Loss, engine: str | None) -> Iterator[Notice]:
-    """Events that nobody accounts for, and events that somebody dropped."""
-    streams = [stream for stream in loss.streams if engine in {None, stream.engine}]
-    unaccounted = sum(stream.unaccounted for stream in streams)
-    if unaccounted:
-        do = "Causes may be missing below. Run `kvtrail loss` to see which stream and which numbers."
-        yield Notice(Level.ALARM, f"{unaccounted:,} events were produced and are unaccounted for.", do)
-    dropped = sum(drop.count for stream in streams for drop in stream.dropped)
-    if dropped:
-        stages = ", ".join(sorted({f"{drop.stage} {drop.reason}" for stream in streams for drop in stream.dropped}))
-        do = "They are accounted for; where they would tell the cause, time below stands as unattributed."
-        yield Notice(Level.WARNING, f"{dropped:,} events were dropped on the way ({stages}).", do)
 
 
 def _coverage(attribution: Attribution) -> Iterator[Notice]:

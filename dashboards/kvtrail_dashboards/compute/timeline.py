@@ -4,8 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kvtrail_dashboards.answers import Part, TokenGap, WaitedOn, Why
+from kvtrail_dashboards.answers import EventRef, Part, TokenGap, WaitedOn, Why
+from kvtrail_dashboards.compute.event import EventLink
+from kvtrail_dashboards.compute.events import name_of_event
 from kvtrail_dashboards.compute.families import Family, family_of, label_of
+from kvtrail_dashboards.compute.names import Names
 
 MAX_LINES: Final = 20
 
@@ -43,7 +46,10 @@ class GapLine:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What is shown of one request. `waterfall` adds up to `total_ms`; `hidden` does not add up to anything."""
+    """What is shown of one request. `waterfall` adds up to `total_ms`; `hidden` does not add up to anything.
+
+    A link of the chain without a name is a cause that is not stored.
+    """
 
     request: str
     censored: bool
@@ -52,12 +58,15 @@ class Timeline:
     hidden: tuple[Bar, ...]
     waited_on: tuple[WaitLine, ...]
     gaps: tuple[GapLine, ...]
-    chain: tuple[str, ...]
+    chain: tuple[EventLink, ...]
     recompute_estimate_ms: float | None
 
 
-def timeline_of(why: Why) -> Timeline:
-    """Lay out one request. The ledger has no places in time, so parts stand in its order, one after the other."""
+def timeline_of(why: Why, names: Names | None = None) -> Timeline:
+    """Lay out one request, with tenants by the operator's names.
+
+    The ledger has no places in time, so parts stand in its order, one after the other.
+    """
     total_ns = sum(part.ns for part in why.parts)
     return Timeline(
         request=str(why.request),
@@ -65,9 +74,12 @@ def timeline_of(why: Why) -> Timeline:
         total_ms=total_ns / 1e6,
         waterfall=tuple(_end_to_end(why.parts, total_ns)),
         hidden=tuple(_bar(part, 0, total_ns) for part in sorted(why.hidden, key=lambda part: -part.ns)),
-        waited_on=tuple(_wait(wait) for wait in sorted(why.waited_on, key=lambda wait: -wait.ns)[:MAX_LINES]),
+        waited_on=tuple(_wait(wait, names or {}) for wait in sorted(why.waited_on, key=lambda wait: -wait.ns)[:MAX_LINES]),
         gaps=tuple(_gap(gap) for gap in sorted(why.gaps, key=lambda gap: -gap.ns)[:MAX_LINES]),
-        chain=tuple(link.text for link in why.chain[:MAX_LINES]),
+        chain=tuple(
+            EventLink(link.text, name_of_event(link.event) if isinstance(link.event, EventRef) else "")
+            for link in why.chain[:MAX_LINES]
+        ),
         recompute_estimate_ms=None if why.recompute_estimate_ns is None else why.recompute_estimate_ns / 1e6,
     )
 
@@ -92,10 +104,10 @@ def _bar(part: Part, start_ns: int, total_ns: int) -> Bar:
     )
 
 
-def _wait(wait: WaitedOn) -> WaitLine:
+def _wait(wait: WaitedOn, names: Names) -> WaitLine:
     """One wait as a line."""
     op = "none" if wait.op is None else str(wait.op)
-    return WaitLine(op, wait.tier or "", wait.owner or "not known", wait.ns / 1e6)
+    return WaitLine(op, wait.tier or "", names.get(wait.owner or "", wait.owner or "not known"), wait.ns / 1e6)
 
 
 def _gap(gap: TokenGap) -> GapLine:

@@ -4,9 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from kvtrail_dashboards.answers import Attribution, Figure, Verdict
+from kvtrail_dashboards.compute.events import name_of_event
 from kvtrail_dashboards.compute.families import label_of
 from kvtrail_dashboards.compute.figures import evidence_lines, percent, times
+from kvtrail_dashboards.compute.names import Names, name_of
 from kvtrail_dashboards.compute.wall import WallTime
 
 _BASES: Final = {
@@ -34,8 +38,9 @@ class VerdictWords:
     events: tuple[str, ...]
 
 
-def words_of(verdict: Verdict) -> VerdictWords:
+def words_of(verdict: Verdict, names: Names | None = None) -> VerdictWords:
     """One verdict in words. A code that is not known here, from a newer collector, is told by its component."""
+    verdict = _named(verdict, names or {})
     headline, detail = _TOLD.get(verdict.code, (_any_headline, _no_detail))
     return VerdictWords(
         code=verdict.code,
@@ -49,8 +54,15 @@ def words_of(verdict: Verdict) -> VerdictWords:
         basis=verdict.basis,
         also=verdict.also,
         evidence=evidence_lines(verdict.evidence),
-        events=tuple(f"{event.engine} / {event.epoch} / {event.rank} / {event.seq}" for event in verdict.events),
+        events=tuple(name_of_event(event) for event in verdict.events),
     )
+
+
+def _named(verdict: Verdict, names: Names) -> Verdict:
+    """The verdict with its tenants by name, in its own field and in its evidence."""
+    evidence = {key: names.get(value, value) if isinstance(value, str) else value for key, value in verdict.evidence.items()}
+    tenant = verdict.tenant and name_of(names, verdict.tenant)
+    return msgspec.structs.replace(verdict, tenant=tenant, evidence=evidence)
 
 
 def what_happened(attribution: Attribution, wall: WallTime) -> str:

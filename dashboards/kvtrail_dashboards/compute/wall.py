@@ -31,6 +31,11 @@ class WallTime:
         return f"{start:%Y-%m-%d %H:%M:%S} to {day}{end:%H:%M:%S} UTC ({seconds:.1f} s)"
 
 
+def moment(wall_ns: int) -> datetime:
+    """A wall time as Python has it, to the microsecond."""
+    return _EPOCH + timedelta(microseconds=wall_ns // 1_000)
+
+
 def wall_time(series: Series) -> WallTime:
     """The calibration that a series carries; without any bucket times are counted from 1970."""
     newest = max(series.series, key=lambda row: row.start_ns, default=None)

@@ -6,10 +6,11 @@ import streamlit as st
 from kvtrail_dashboards.charts.excess import excess_chart
 from kvtrail_dashboards.compute.excess import blame_lines, excess_bars
 from kvtrail_dashboards.compute.figures import duration, percent
+from kvtrail_dashboards.compute.names import Names
 from kvtrail_dashboards.fetch import Explanation
 
 
-def excess_section(explanation: Explanation) -> None:
+def excess_section(explanation: Explanation, names: Names) -> None:
     """Nothing where there is no window to explain."""
     attribution = explanation.attribution
     if not attribution.components:
@@ -20,7 +21,7 @@ def excess_section(explanation: Explanation) -> None:
         st.altair_chart(excess_chart(excess_bars(attribution)), width="stretch")
         _sums(explanation)
     with beside:
-        _blame(explanation)
+        _blame(explanation, names)
 
 
 def _sums(explanation: Explanation) -> None:
@@ -36,10 +37,10 @@ def _sums(explanation: Explanation) -> None:
     st.caption("; ".join(told) + ".")
 
 
-def _blame(explanation: Explanation) -> None:
+def _blame(explanation: Explanation, names: Names) -> None:
     """Whose work was in service while the slow requests waited."""
     st.subheader("Whose work they waited behind", anchor=False)
-    lines = blame_lines(explanation.attribution.blame)
+    lines = blame_lines(explanation.attribution.blame, names)
     if not lines:
         st.caption("The slow requests waited in no queue of a tier.")
         return

@@ -1,29 +1,34 @@
 """One request in full: its waterfall, overlapped work, whose work it waited behind, the chain back, its slowest token gaps."""
 
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 
 from kvtrail_dashboards.charts.timeline import hidden_chart, waterfall_chart
 from kvtrail_dashboards.compute.figures import duration
+from kvtrail_dashboards.compute.names import Names
 from kvtrail_dashboards.compute.timeline import Timeline, timeline_of
 from kvtrail_dashboards.errors import CollectorError
-from kvtrail_dashboards.fetch import Explanation, fetch_why
+from kvtrail_dashboards.fetch import fetch_why
 from kvtrail_dashboards.link import View
+from kvtrail_dashboards.places import Place
+from kvtrail_dashboards.sections.nav import link_to
 from kvtrail_dashboards.sections.notice import show_error
 from kvtrail_dashboards.sections.text import plain
 
 
-def request_section(view: View, explanation: Explanation) -> None:
+def request_section(view: View, engine: str, names: Names) -> None:
     """Nothing until a request is chosen; a request that cannot be shown does not take the page with it."""
     if view.request is None:
         return
     try:
-        timeline = timeline_of(fetch_why(explanation.engine, view.request))
+        timeline = timeline_of(fetch_why(engine, view.request), names)
     except CollectorError as error:
         show_error(error)
         return
     _waterfall(timeline)
-    _around(timeline)
+    _around(view, timeline)
 
 
 def _waterfall(timeline: Timeline) -> None:
@@ -38,12 +43,12 @@ def _waterfall(timeline: Timeline) -> None:
         st.altair_chart(waterfall_chart(timeline.waterfall), width="stretch")
 
 
-def _around(timeline: Timeline) -> None:
+def _around(view: View, timeline: Timeline) -> None:
     """What happened beside and before."""
     left, right = st.columns(2, gap="large")
     with left:
         _waits(timeline)
-        _chain(timeline)
+        _chain(view, timeline)
     with right:
         _hidden(timeline)
         _gaps(timeline)
@@ -59,11 +64,16 @@ def _waits(timeline: Timeline) -> None:
     _table(pd.DataFrame(rows, columns=["op", "tier", "owner", "ms"]))
 
 
-def _chain(timeline: Timeline) -> None:
-    """Step by step, back to what began it."""
+def _chain(view: View, timeline: Timeline) -> None:
+    """Step by step, back to what began it; each step leads to its event."""
     if timeline.chain:
         st.markdown("**How it came to that**")
-        st.markdown("\n".join(f"{place}. {plain(text)}" for place, text in enumerate(timeline.chain, 1)))
+    for place, link in enumerate(timeline.chain, 1):
+        text = f"{place}. {plain(link.label)}"
+        if link.name:
+            link_to(Place.REQUEST, text, replace(view, event=link.name))
+        else:
+            st.markdown(text)
 
 
 def _hidden(timeline: Timeline) -> None:

@@ -1,17 +1,26 @@
 """The verdict: what happened, what to do, how sure that is, and the figures it stands on."""
 
+from dataclasses import replace
+from typing import Final
+
 import pandas as pd
 import streamlit as st
 
+from kvtrail_dashboards.compute.names import Names
 from kvtrail_dashboards.compute.notices import no_spike, not_identified
 from kvtrail_dashboards.compute.verdict_words import VerdictWords, what_happened, words_of
 from kvtrail_dashboards.compute.wall import wall_time
 from kvtrail_dashboards.fetch import Explanation
+from kvtrail_dashboards.link import View
+from kvtrail_dashboards.places import Place
+from kvtrail_dashboards.sections.nav import link_to
 from kvtrail_dashboards.sections.notice import show_notice
 from kvtrail_dashboards.sections.text import plain
 
+_MOST_EVENTS: Final = 10
 
-def verdict_section(explanation: Explanation) -> None:
+
+def verdict_section(explanation: Explanation, names: Names, view: View) -> None:
     """The verdicts by share, or the reason why there is none."""
     attribution = explanation.attribution
     happened = what_happened(attribution, wall_time(explanation.series))
@@ -20,10 +29,10 @@ def verdict_section(explanation: Explanation) -> None:
     show_notice(no_spike(attribution))
     show_notice(not_identified(attribution))
     for verdict in attribution.verdicts:
-        _show(words_of(verdict))
+        _show(words_of(verdict, names), replace(view, engine=explanation.engine))
 
 
-def _show(words: VerdictWords) -> None:
+def _show(words: VerdictWords, view: View) -> None:
     """One verdict."""
     with st.container(border=True):
         text, figures = st.columns([3, 2], vertical_alignment="center")
@@ -35,7 +44,7 @@ def _show(words: VerdictWords) -> None:
         with figures:
             _figures(words)
         with st.expander("Evidence"):
-            _evidence(words)
+            _evidence(words, view)
 
 
 def _figures(words: VerdictWords) -> None:
@@ -46,7 +55,7 @@ def _figures(words: VerdictWords) -> None:
     st.caption(f"Basis: {words.basis}. {words.certainty_why}")
 
 
-def _evidence(words: VerdictWords) -> None:
+def _evidence(words: VerdictWords, view: View) -> None:
     """The figures and the events behind a verdict."""
     frame = pd.DataFrame(words.evidence, columns=["figure", "value"])
     figures, events = st.columns(2)
@@ -55,5 +64,6 @@ def _evidence(words: VerdictWords) -> None:
         if words.also:
             st.caption(f"Also explained by this: {plain(', '.join(words.also))}")
         if words.events:
-            st.caption("Events (engine / epoch / rank / seq)")
-            st.code("\n".join(words.events), language=None)
+            st.caption("Events (engine/epoch/rank/seq)")
+        for event in words.events[:_MOST_EVENTS]:
+            link_to(Place.REQUEST, plain(event), replace(view, event=event))

@@ -9,11 +9,15 @@ from streamlit.elements.lib.column_types import ColumnConfig
 from kvtrail_dashboards.compute.worst import WorstLine, place_of, worst_lines
 from kvtrail_dashboards.fetch import Explanation
 from kvtrail_dashboards.link import View
+from kvtrail_dashboards.places import Place
+from kvtrail_dashboards.sections.nav import link_to
 from kvtrail_dashboards.sections.steer import go_to
+from kvtrail_dashboards.sections.text import plain
 
 _TABLE_KEY = "worst"
 _PICK_KEY = "request-choice"
 _TABLE_PX = 260
+_MOST_EXEMPLARS = 5
 
 
 def worst_section(view: View, explanation: Explanation) -> None:
@@ -24,18 +28,22 @@ def worst_section(view: View, explanation: Explanation) -> None:
     st.caption("Of all requests." if held.window is None else "Of those that arrived in the window above.")
     if not lines:
         st.caption("No request arrived in this window. Choose another stretch of time above.")
-    _table(held, lines)
-    _field(held, lines)
+    worst_table(held, lines)
+    request_field(held, lines)
 
 
-def _held(view: View, explanation: Explanation) -> View:
-    """The view with its window held, so that the link of a request shows what surrounds it, too."""
-    found = explanation.attribution.window
-    named = replace(view, engine=explanation.engine)
-    return named.with_window(found.start_ns, found.end_ns) if view.window is None and found is not None else named
+def exemplars_section(view: View, explanation: Explanation) -> None:
+    """The requests that show the cause best, a click away."""
+    if not explanation.attribution.exemplars:
+        return
+    held = _held(view, explanation)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("**Requests that show it best**", width="content")
+        for request in explanation.attribution.exemplars[:_MOST_EXEMPLARS]:
+            link_to(Place.REQUEST, plain(str(request)), replace(held, request=str(request)))
 
 
-def _table(view: View, lines: tuple[WorstLine, ...]) -> None:
+def worst_table(view: View, lines: tuple[WorstLine, ...]) -> None:
     """One row a request; a click chooses it."""
 
     def choose() -> None:
@@ -56,7 +64,7 @@ def _table(view: View, lines: tuple[WorstLine, ...]) -> None:
     )
 
 
-def _field(view: View, lines: tuple[WorstLine, ...]) -> None:
+def request_field(view: View, lines: tuple[WorstLine, ...]) -> None:
     """The request that is shown below; any other id can be typed or pasted."""
 
     def choose() -> None:
@@ -76,6 +84,13 @@ def _field(view: View, lines: tuple[WorstLine, ...]) -> None:
         placeholder="choose a request, or paste an id",
         format_func=lambda request: _option(names.get(request), request),
     )
+
+
+def _held(view: View, explanation: Explanation) -> View:
+    """The view with its window held, so that the link of a request shows what surrounds it, too."""
+    found = explanation.attribution.window
+    named = replace(view, engine=explanation.engine)
+    return named.with_window(found.start_ns, found.end_ns) if view.window is None and found is not None else named
 
 
 def _option(line: WorstLine | None, request: str) -> str:

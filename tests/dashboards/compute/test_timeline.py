@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from kvtrail_dashboards.answers import Part, Requests, Why
+from kvtrail_dashboards.compute.event import EventLink
 from kvtrail_dashboards.compute.timeline import timeline_of
 from kvtrail_dashboards.compute.worst import MAX_ROWS, place_of, worst_lines
 
@@ -31,7 +32,7 @@ def test_one_request_in_full() -> None:
     assert [bar.ms for bar in timeline.hidden] == [6.0]
     assert [(str(BIG_ID), "nvme", 90.0)] == [(wait.op, wait.tier, wait.ms) for wait in timeline.waited_on]
     assert [(gap.step, gap.ms, gap.mostly) for gap in timeline.gaps] == [(9, 50.0, "decode_step · pure")]
-    assert (timeline.recompute_estimate_ms, timeline.chain) == (34.0, ("loaded from nvme [slow]",))
+    assert (timeline.recompute_estimate_ms, timeline.chain) == (34.0, (EventLink("loaded from nvme [slow]", "engine-a/7/0/3"),))
 
 
 def test_ids_of_the_table_are_text() -> None:

@@ -1,0 +1,43 @@
+"""Bars in time, a row for each place."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import altair as alt
+import pandas as pd
+
+from kvtrail_dashboards.charts.palette import Chart
+from kvtrail_dashboards.compute.block import CopySpan
+
+_ORDER: Final = ["gpu", "host", "nvme", "remote"]
+_COLOURS: Final = ["#0072B2", "#009E73", "#E69F00", "#CC79A7"]
+_ROW_PX: Final = 34
+_AROUND_PX: Final = 60
+
+
+def spans_chart(spans: Sequence[CopySpan]) -> Chart:
+    """Where the copies of a block were, by tier. Draws only."""
+    tiers = [tier for tier in _ORDER if any(span.tier == tier for span in spans)]
+    frame = pd.DataFrame(
+        [(span.tier, span.start, span.end, span.told) for span in spans], columns=["tier", "start", "end", "told"]
+    )
+    colours = [colour for tier, colour in zip(_ORDER, _COLOURS, strict=True) if tier in tiers]
+    axis = alt.Axis(format="%H:%M:%S", labelOverlap="greedy", labelSeparation=16)
+    drawn: Chart = (
+        alt.Chart(frame)
+        .mark_bar(height=16)
+        .encode(
+            y=alt.Y("tier:N", sort=_ORDER, title=None),
+            x=alt.X("start:T", scale=alt.Scale(type="utc"), title="UTC", axis=axis),
+            x2="end:T",
+            color=alt.Color("tier:N", scale=alt.Scale(domain=tiers, range=colours), legend=None),
+            tooltip=[
+                alt.Tooltip("tier:N", title="tier"),
+                alt.Tooltip("start:T", title="from, UTC", format="%H:%M:%S.%L", formatType="utc"),
+                alt.Tooltip("end:T", title="to, UTC", format="%H:%M:%S.%L", formatType="utc"),
+                alt.Tooltip("told:N", title="end"),
+            ],
+        )
+        .properties(height=_ROW_PX * max(len(tiers), 1) + _AROUND_PX)
+    )
+    return drawn

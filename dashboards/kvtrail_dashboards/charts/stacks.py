@@ -1,0 +1,96 @@
+"""Shares of a whole: one bar for each row, cut by outcome; and the same over time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import altair as alt
+import pandas as pd
+
+from kvtrail_dashboards.charts.palette import Chart
+
+_ROW_PX: Final = 44
+_AROUND_PX: Final = 90
+_HEIGHT_PX: Final = 260
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One part of one bar, in the order in which parts are stacked."""
+
+    row: str
+    part: str
+    amount: float
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSlice:
+    """One part of what happened in one bucket of time."""
+
+    start: datetime
+    end: datetime
+    part: str
+    amount: float
+
+
+def stacked_bars(slices: Sequence[Slice], colours: Mapping[str, str], title: str) -> Chart:
+    """A bar for each row. Draws only."""
+    rows = list(dict.fromkeys(piece.row for piece in slices))
+    frame = pd.DataFrame(
+        [(one.row, one.part, one.amount, one.told) for one in slices], columns=["row", "part", "amount", "told"]
+    )
+    frame["place"] = [list(colours).index(part) for part in frame["part"]]
+    drawn: Chart = (
+        alt.Chart(frame)
+        .mark_bar(height=22)
+        .encode(
+            y=alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=200)),
+            x=alt.X("amount:Q", title=title, stack=True),
+            color=_colour(colours, list(frame["part"])),
+            order=alt.Order("place:Q"),
+            tooltip=[
+                alt.Tooltip("row:N", title="of"),
+                alt.Tooltip("part:N", title="part"),
+                alt.Tooltip("told:N", title="amount"),
+            ],
+        )
+        .properties(height=_ROW_PX * len(rows) + _AROUND_PX)
+    )
+    return drawn
+
+
+def stacked_time(slices: Sequence[TimeSlice], colours: Mapping[str, str], title: str) -> Chart:
+    """A bar for each bucket of time. Draws only."""
+    frame = pd.DataFrame(
+        [(one.start, one.end, one.part, one.amount) for one in slices], columns=["start", "end", "part", "amount"]
+    )
+    frame["place"] = [list(colours).index(part) for part in frame["part"]]
+    drawn: Chart = (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            x=alt.X(
+                "start:T", scale=alt.Scale(type="utc"), title="UTC", axis=alt.Axis(format="%H:%M:%S", labelOverlap="greedy")
+            ),
+            x2="end:T",
+            y=alt.Y("amount:Q", title=title, stack=True),
+            color=_colour(colours, list(frame["part"])),
+            order=alt.Order("place:Q"),
+            tooltip=[
+                alt.Tooltip("start:T", title="UTC from", format="%H:%M:%S", formatType="utc"),
+                alt.Tooltip("part:N", title="part"),
+                alt.Tooltip("amount:Q", title=title, format=",.0f"),
+            ],
+        )
+        .properties(height=_HEIGHT_PX)
+    )
+    return drawn
+
+
+def _colour(colours: Mapping[str, str], drawn: Sequence[str]) -> alt.Color:
+    """The colour of each part that is drawn."""
+    shown = [name for name in colours if name in drawn]
+    scale = alt.Scale(domain=shown, range=[colours[name] for name in shown])
+    return alt.Color("part:N", scale=scale, legend=alt.Legend(title=None, orient="top", direction="horizontal"))

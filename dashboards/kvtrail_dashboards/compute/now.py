@@ -1,0 +1,166 @@
+"""How it is now: a tile for each figure that an operator watches, latency over time, and what is wrong."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Final
+
+from kvtrail_dashboards.answers import Loss, Verdict, Window
+from kvtrail_dashboards.compute.figures import duration, percent
+from kvtrail_dashboards.compute.latency import Band, LatencyPoint, LatencyView
+from kvtrail_dashboards.compute.verdict_words import words_of
+from kvtrail_dashboards.compute.wall import moment
+from kvtrail_dashboards.page_answers import EngineRow, Latency, LatencyBucket, Percentiles, Pressure
+
+DEFAULT_TTFT_MS: Final = 500
+DEFAULT_TPOT_MS: Final = 100
+MAX_VERDICTS: Final = 5
+_NS_PER_MS: Final = 1_000_000
+_GOOD: Final = 0.99
+_FAIR: Final = 0.95
+
+
+class Mood(Enum):
+    """How a figure is to be taken; shown by a word and a sign as well as by colour."""
+
+    GOOD = "good"
+    FAIR = "fair"
+    BAD = "bad"
+    PLAIN = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One figure, what it is, and what stands beside it."""
+
+    label: str
+    value: str
+    detail: str
+    mood: Mood = Mood.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictLine:
+    """One verdict in a line, with the window in which to look closer."""
+
+    code: str
+    where: str
+    headline: str
+    sure: str
+    window: tuple[int, int] | None
+
+
+def tiles(latency: Latency, loss: Loss, engine: str, ttft_ms: int, tpot_ms: int) -> tuple[Tile, ...]:
+    """The figures of one engine and stretch of time."""
+    total = latency.total
+    span_s = len(latency.series) * latency.bucket_ms / 1_000
+    rate = f"{total.requests / span_s:,.1f} a second" if span_s else "none"
+    without = f"{total.censored:,} without a first token" if total.censored else "all have a first token"
+    return (
+        _percentile_tile("TTFT, P99", total.ttft),
+        _percentile_tile("TPOT, P99", total.tpot),
+        Tile("Within objective", percent(total.within), f"TTFT {ttft_ms:,} ms, TPOT {tpot_ms:,} ms", _mood(total.within)),
+        Tile("Requests", f"{total.requests:,}", f"{rate}; {without}", Mood.FAIR if total.censored else Mood.PLAIN),
+        coverage_tile(loss, engine),
+    )
+
+
+def coverage_tile(loss: Loss, engine: str) -> Tile:
+    """How much of what an engine's streams produced is stored."""
+    streams = [stream for stream in loss.streams if stream.engine == engine]
+    produced = sum(stream.produced - stream.in_flight for stream in streams)
+    stored = sum(stream.stored for stream in streams)
+    lost = sum(stream.unaccounted for stream in streams)
+    share = min(stored / produced, 1.0) if produced else None
+    if lost:
+        return Tile("Events stored", percent(share), f"{lost:,} unaccounted for", Mood.BAD)
+    dropped = produced - stored
+    told = f"{dropped:,} dropped, accounted for" if dropped > 0 else "nothing lost"
+    return Tile("Events stored", percent(share), told, Mood.FAIR if dropped > 0 else Mood.GOOD)
+
+
+def latency_views(latency: Latency, engine: EngineRow, spike: Window | None) -> tuple[LatencyView, LatencyView]:
+    """TTFT and TPOT over time; the spike is marked where it lies within the stretch that is shown."""
+    bands = _bands(latency, engine, spike)
+    return (
+        _view(latency, lambda row: row.figures.ttft, bands, "time to first token, ms"),
+        _view(latency, lambda row: row.figures.tpot, bands, "time per output token, ms"),
+    )
+
+
+def verdict_lines(verdicts: tuple[Verdict, ...]) -> tuple[VerdictLine, ...]:
+    """The gravest verdicts, in the collector's order."""
+    return tuple(_verdict_line(verdict) for verdict in verdicts[:MAX_VERDICTS])
+
+
+def pressure_lines(pressure: Pressure) -> tuple[str, ...]:
+    """What holds the engine back, in sentences."""
+    actions = [f"Degrade action {one.action}: {one.state} since {_clock(one.since_wall_ns)}." for one in pressure.degrade]
+    held = [
+        f"{one.tier} pushes back ({(one.reason or 'no reason given').replace('_', ' ')}) since {_clock(one.since_wall_ns)}."
+        for one in pressure.backpressure
+    ]
+    return (*actions, *held)
+
+
+def _clock(wall_ns: int) -> str:
+    """A wall time for people."""
+    return f"{moment(wall_ns):%H:%M:%S} UTC"
+
+
+def _percentile_tile(label: str, values: Percentiles) -> Tile:
+    """P99 in large, the others beside it."""
+    if values.p99_ms is None or values.p95_ms is None or values.p50_ms is None:
+        return Tile(label, "not known", "nothing measured")
+    return Tile(label, duration(values.p99_ms), f"P95 {duration(values.p95_ms)}, P50 {duration(values.p50_ms)}")
+
+
+def _mood(within: float | None) -> Mood:
+    """How good a share is."""
+    if within is None:
+        return Mood.PLAIN
+    return Mood.GOOD if within >= _GOOD else Mood.FAIR if within >= _FAIR else Mood.BAD
+
+
+def _view(
+    latency: Latency, measure: Callable[[LatencyBucket], Percentiles], bands: tuple[Band, ...], title: str
+) -> LatencyView:
+    """One measure over time."""
+    points = tuple(_points(latency, measure))
+    return LatencyView(points, bands, latency.bucket_ms, latency.total.requests, latency.total.censored, title)
+
+
+def _points(latency: Latency, measure: Callable[[LatencyBucket], Percentiles]) -> Iterator[LatencyPoint]:
+    """A point a bucket, at its middle, and an empty one where a break begins."""
+    half = timedelta(milliseconds=latency.bucket_ms) / 2
+    expected: int | None = None
+    for row in latency.series:
+        if expected is not None and row.start_ns > expected:
+            yield LatencyPoint(moment(row.wall_ns) - half, 0, 0, None, None, None)
+        expected = row.start_ns + latency.bucket_ms * _NS_PER_MS
+        values = measure(row)
+        at = moment(row.wall_ns) + half
+        yield LatencyPoint(at, row.figures.requests, row.figures.censored, values.p50_ms, values.p95_ms, values.p99_ms)
+
+
+def _bands(latency: Latency, engine: EngineRow, spike: Window | None) -> tuple[Band, ...]:
+    """The spike as a mark, cut to the stretch that is shown."""
+    if spike is None or not latency.series:
+        return ()
+    first = latency.series[0].start_ns
+    last = latency.series[-1].start_ns + latency.bucket_ms * _NS_PER_MS
+    start, end = max(spike.start_ns, first), min(spike.end_ns, last)
+    if start >= end:
+        return ()
+    return (Band("spike", moment(start + engine.wall_offset_ns), moment(end + engine.wall_offset_ns)),)
+
+
+def _verdict_line(verdict: Verdict) -> VerdictLine:
+    """One verdict in a line."""
+    words = words_of(verdict)
+    window = verdict.window
+    sure = f"{words.share} of the excess, certainty {words.certainty}" if verdict.share is not None else words.certainty
+    return VerdictLine(
+        words.code, words.where, words.headline, sure, (window.start_ns, window.end_ns) if window is not None else None
+    )

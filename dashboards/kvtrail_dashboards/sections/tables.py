@@ -1,0 +1,35 @@
+"""Small tables of dataclasses: a title with a unit over each column; the table's own menu saves it as CSV."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+from streamlit.elements.lib.column_types import ColumnConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field, its title, and how its numbers are told: as `%.1f`, or `bytes`, or `share`; none for text."""
+
+    field: str
+    title: str
+    form: str | None = None
+
+
+def show_table(lines: Sequence[Any], columns: Sequence[Column]) -> None:
+    """One row a line; `lines` are dataclasses with the columns' fields."""
+    rows = [tuple(getattr(line, column.field) for column in columns) for line in lines]
+    frame = pd.DataFrame(rows, columns=[column.field for column in columns])
+    config = {column.field: _config(column) for column in columns}
+    st.dataframe(frame, hide_index=True, width="stretch", height="content", column_config=config)
+
+
+def _config(column: Column) -> ColumnConfig:
+    """How a column is told."""
+    if column.form is None:
+        return st.column_config.TextColumn(column.title)
+    if column.form == "share":
+        return st.column_config.ProgressColumn(column.title, min_value=0, max_value=1, format="percent")
+    return st.column_config.NumberColumn(column.title, format=column.form)

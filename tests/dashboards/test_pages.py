@@ -1,0 +1,188 @@
+"""All pages as their logic: what each says first, in each state, and where its links lead."""
+
+from urllib.parse import parse_qs
+
+import pytest
+from kvtrail_dashboards.places import Place
+from kvtrail_dashboards.settings import COLLECTOR_URL
+from streamlit.testing.v1 import AppTest
+
+from tests.dashboards.answers import BIG_ID, Json, engines, loss, stream
+from tests.dashboards.open_app import OpenPlace, app_of, link_of, said
+from tests.dashboards.page_answers import latency, page_answers, prefetches, recorder, tiers
+
+EVENT = f"engine-a/{BIG_ID}/0/3"
+
+
+def links(page: AppTest) -> dict[str, dict[str, list[str]]]:
+    """Where each link of a page leads, by its words."""
+    return {_read(one.proto.label): parse_qs(one.proto.query_string) for one in page.get("page_link")}
+
+
+def values(page: AppTest) -> dict[str, str]:
+    """The figures in large, by their names."""
+    return {str(one.label): str(one.value) for one in page.metric}
+
+
+def test_now_says_how_it_is_what_is_wrong_and_what_holds_back(open_place: OpenPlace) -> None:
+    """Figures, the verdict with the way to its spike, and actions in force stand on one page."""
+    page, _ = open_place(Place.NOW, page_answers())
+    text = said(page)
+
+    assert values(page)["TTFT, P99"] == "35.0 ms"
+    assert values(page)["Within objective"] == "97 %"
+    assert "`TIER_SLOW`" in text
+    assert "Degrade action disable_nvme: applied since 22:13:20 UTC." in text
+    assert links(page)["Explain this spike"]["start_ns"] == ["40000000000"]
+
+
+def test_now_asks_for_the_newest_quarter_of_an_hour_unless_told_otherwise(open_place: OpenPlace) -> None:
+    """The stretch of time moves with the data until the link holds it."""
+    late = engines() | {"engines": [engines()["engines"][0] | {"last_ns": 2_000_000_000_000}]}
+    default = open_place(Place.NOW, page_answers(engines=late))[1].params_of("/v1/latency")[0]
+    held = open_place(Place.NOW, page_answers(), start_ns="5", end_ns="9", tenant="aa")[1].params_of("/v1/latency")[0]
+
+    assert (default["start_ns"], default.get("end_ns")) == ("1100000000000", None)
+    assert (held["start_ns"], held["end_ns"], held["tenant"]) == ("5", "9", "aa")
+
+
+def test_the_objective_is_kept_in_the_link(open_place: OpenPlace) -> None:
+    """What counts as good is part of the view."""
+    page, script = open_place(Place.NOW, page_answers(), slo_ttft_ms="200")
+    page.number_input(key="slo-tpot").set_value(40).run()
+
+    assert link_of(page) == {"slo_ttft_ms": "200", "slo_tpot_ms": "40"}
+    assert script.params_of("/v1/latency")[-1]["ttft_ms"] == "200"
+    assert script.params_of("/v1/latency")[-1]["tpot_ms"] == "40"
+
+
+def test_a_filter_goes_into_the_link_and_into_each_link_to_another_page(open_place: OpenPlace) -> None:
+    """What a page is about survives the way to the next page."""
+    page, script = open_place(Place.NOW, page_answers())
+    page.selectbox(key="filter-tenant").select("aa").run()
+    page.selectbox(key="filter-time").select(3_600).run()
+
+    assert link_of(page) == {"tenant": "aa", "last_s": "3600"}
+    assert links(page)["Tiers"] == {"tenant": ["aa"], "last_s": ["3600"]}
+    assert script.params_of("/v1/latency")[-1]["tenant"] == "aa"
+
+
+def test_an_empty_stretch_of_time_says_so(open_place: OpenPlace) -> None:
+    """No chart is drawn from nothing."""
+    empty = latency() | {"series": [], "total": {"requests": 0}}
+
+    assert "No request arrived in this stretch of time." in said(open_place(Place.NOW, page_answers(latency=empty))[0])
+
+
+def test_the_way_from_now_to_the_event_takes_three_clicks(open_place: OpenPlace) -> None:
+    """The spike on *Now*, the request on *Spike*, the event on *Request*: each is one link."""
+    now, _ = open_place(Place.NOW, page_answers())
+    spike, _ = open_place(Place.SPIKE, page_answers(), **_flat(links(now)["Explain this spike"]))
+    request, _ = open_place(Place.REQUEST, page_answers(), **_flat(links(spike)["r-1"]))
+    chain = next(query for label, query in links(request).items() if label.startswith("1. loaded from nvme"))
+    event, script = open_place(Place.REQUEST, page_answers(), **_flat(chain))
+
+    assert "Event: evicted" in said(event)
+    assert {"engine": "engine-a", "epoch": "7", "rank": "0", "seq": "3"} == script.params_of("/v1/event")[0]
+
+
+def test_an_event_leads_to_its_cause_and_to_the_life_of_its_block(open_place: OpenPlace) -> None:
+    """From one event the chain can be walked both ways."""
+    page, _ = open_place(Place.REQUEST, page_answers(), event=EVENT)
+    found = links(page)
+
+    assert found["prefetch issued (seq 2)"]["event"] == [f"engine-a/{BIG_ID}/0/2"]
+    assert found["swap in queued (seq 9)"]["event"] == [f"engine-a/{BIG_ID}/0/9"]
+    assert found["Where the copies of its block were"]["block"] == [str(BIG_ID)]
+
+
+@pytest.mark.parametrize("name", ["nonsense", "a/b/c/d", "a/1/2", f"a/{'9' * 30}/0/1"])
+def test_a_link_to_what_is_no_event_is_told(open_place: OpenPlace, name: str) -> None:
+    """A mangled link costs nothing but the event."""
+    page, script = open_place(Place.REQUEST, page_answers(), event=name)
+
+    assert "names no event" in said(page)
+    assert not script.params_of("/v1/event")
+
+
+def test_a_tier_at_which_many_wait_stands_out(open_place: OpenPlace) -> None:
+    """The tile of that tier has the sign of something bad; the others do not."""
+    page, _ = open_place(Place.TIERS, page_answers())
+    text = said(page)
+
+    assert values(page) == {"gpu": "60 % used", "nvme": "90 % used"}
+    assert "Restoring was cheaper a token, 2.5 times in the median." in text
+    assert [":red" in line for line in text.split("\n") if "pinned" in line] == [False, True]
+
+
+def test_a_tier_that_nobody_sampled_is_told(open_place: OpenPlace) -> None:
+    """Transfers stay, where levels are absent."""
+    blind = tiers() | {"levels": {"bucket_ms": 1_000, "now": [], "series": []}}
+    text = said(open_place(Place.TIERS, page_answers(tiers=blind))[0])
+
+    assert "No tier was sampled in this stretch of time." in text
+    assert "Transfers" in text
+
+
+def test_prefetch_says_how_much_was_of_use_and_why_the_rest_was_not(open_place: OpenPlace) -> None:
+    """Shares are of what ended; what was held back is told, too."""
+    page, _ = open_place(Place.PREFETCH, page_answers())
+
+    assert values(page)["Used"] == "56 %"
+    assert values(page)["Wasted"] == "30 %"
+    assert "7 × byte cap" in said(page)
+    assert "Search" in str(page.dataframe[0].value.to_dict())
+
+
+def test_prefetch_that_is_off_is_no_empty_chart(open_place: OpenPlace) -> None:
+    """Nothing fetched ahead is a sentence."""
+    none = prefetches() | {"total": {"issued": 0}, "series": [], "losses": [], "not_issued": []}
+
+    assert "Nothing was fetched ahead" in said(open_place(Place.PREFETCH, page_answers(**{"prefetch/flow": none}))[0])
+
+
+def test_tenants_stand_under_their_names_with_what_they_hold(open_place: OpenPlace) -> None:
+    """The operator's map names them; one without a declaration is said to be so."""
+    page, _ = open_place(Place.TENANTS, page_answers())
+    table = page.dataframe[0].value
+
+    assert list(table["name"]) == ["Search", "not named"]
+    assert list(table["holds"]) == ["host 512 bytes of 1.0 KiB"] * 2
+    assert "3 on nvme" in str(page.dataframe[1].value.to_dict())
+    assert links(page)["Evidence of 22:13:20"]["event"] == [f"engine-a/{BIG_ID}/0/5"]
+
+
+@pytest.mark.parametrize(("heard_s_ago", "told"), [(1, "no stream that runs is silent"), (60, "1 streams run and are silent")])
+def test_a_stream_that_runs_and_is_silent_is_told(open_place: OpenPlace, heard_s_ago: int, told: str) -> None:
+    """A dead agent looks like a quiet engine until somebody looks at its heartbeat."""
+    assert told in said(open_place(Place.RECORDER, page_answers(recorder=recorder(heard_s_ago)))[0])
+
+
+def test_what_is_missing_is_told_by_number(open_place: OpenPlace) -> None:
+    """An event that nobody explains is an alarm, with its place; what was dropped has its reason."""
+    holed: Json = stream(stored=90, unaccounted=4, gaps=[[7, 10]], dropped=[{"stage": "ring", "reason": "full", "count": 6}])
+    page, _ = open_place(Place.RECORDER, page_answers(loss=loss(holed)))
+
+    assert "4 events were produced and are unaccounted for." in said(page)
+    assert values(page)["Balance"] == "NOT BALANCED"
+    assert [list(table.value["events"]) for table in page.dataframe[1:]] == [[6], [4]]
+
+
+@pytest.mark.parametrize("place", list(Place))
+def test_a_collector_that_is_down_is_told_on_each_page(monkeypatch: pytest.MonkeyPatch, free_port: int, place: Place) -> None:
+    """Every page stays a page, with its links, and says how to start a collector."""
+    monkeypatch.setenv(COLLECTOR_URL, f"http://127.0.0.1:{free_port}")
+    page = app_of(place).run()
+
+    assert "kvtrail collector serve" in said(page)
+    assert len(links(page)) == len(Place)
+
+
+def _read(label: str) -> str:
+    """A label as it is read: without the signs that make it plain text."""
+    return label.replace("\\", "").replace("\u2060", "")
+
+
+def _flat(query: dict[str, list[str]]) -> dict[str, str]:
+    """A query with one value for each name."""
+    return {name: several[0] for name, several in query.items()}
