@@ -7,7 +7,7 @@ from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.facts_ops import OpColumns
 from kvtrail_collector.facts_rows import NO_ID, IdArray, IntArray, Rows
-from kvtrail_collector.ledger_axis import expanded
+from kvtrail_collector.ledger_axis import distinct, expanded
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def distinct_pairs(request: IntArray, op: IntArray) -> tuple[IntArray, IntArray]
     """Pairs of a request and an op, sorted, each once; those of no request are left out."""
     known = request >= 0
     width = np.int64(op.max() + 1) if len(op) else np.int64(1)
-    keys = np.unique(request[known] * width + op[known])
+    keys = distinct(request[known] * width + op[known])
     return keys // width, keys % width
 
 

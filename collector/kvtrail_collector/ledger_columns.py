@@ -12,8 +12,9 @@ from kvtrail_schema.enums import Reason
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.facts_columns import FactColumns, StateColumns
+from kvtrail_collector.facts_join import distinct_pairs
 from kvtrail_collector.facts_rows import BoolArray, IntArray
-from kvtrail_collector.ledger_axis import Axis, Cover, bounds_of, pairs
+from kvtrail_collector.ledger_axis import Axis, Cover, bounds_of, distinct, pairs
 from kvtrail_collector.ledger_chunks import paint_chunks
 from kvtrail_collector.ledger_codes import BUDGET_CODE, LOOKUP_CODE, STALLED_CODE, wait_codes
 from kvtrail_collector.ledger_ops import OpLayout, Regions, borders_on, op_amounts, owned_ops, segment_codes
@@ -101,9 +102,8 @@ def spells_of(axis: Axis, states: StateColumns) -> Spells:
 
 def _announce_ops(canvas: Canvas, layout: OpLayout, facts: FactColumns, request: IntArray, op: IntArray) -> None:
     """Count what the ops of requests cover, own ones and those they waited for by name, each once."""
-    width = np.int64(max(len(facts.ops.op), 1))
-    keys = np.unique(np.concatenate([facts.own_request * width + facts.own_op, request * width + op]))
-    request, op = keys // width, keys % width
+    everything = np.concatenate([facts.own_request, request]), np.concatenate([facts.own_op, op])
+    request, op = distinct_pairs(*everything) if len(op) else (facts.own_request, facts.own_op)
     codes = segment_codes(layout, op, facts.requests.censored[request])
     canvas.announce(request, codes, np.maximum(np.diff(borders_on(canvas.axis, layout, request, op), axis=1), 0))
 
@@ -148,7 +148,7 @@ def _within_requests(axis: Axis, starts: IntArray, ends: IntArray) -> tuple[IntA
     if not len(starts):
         return starts, ends
     at = np.maximum(np.searchsorted(starts, axis.origin, side="right") - 1, 0)
-    cuts = np.unique(axis.origin[(starts[at] < axis.origin) & (axis.origin < ends[at])])
+    cuts = distinct(axis.origin[(starts[at] < axis.origin) & (axis.origin < ends[at])])
     begins = np.sort(np.concatenate([starts, cuts]))
     piece = np.searchsorted(starts, begins, side="right") - 1
     following = axis.origin[np.minimum(np.searchsorted(axis.origin, begins, side="right"), len(axis))]

@@ -8,7 +8,7 @@ import numpy as np
 from kvtrail_collector.facts_columns import UNNAMED, FactColumns
 from kvtrail_collector.facts_join import distinct_pairs
 from kvtrail_collector.facts_rows import NO_INT, IntArray
-from kvtrail_collector.ledger_axis import Axis, bounds_of, expanded, pairs
+from kvtrail_collector.ledger_axis import Axis, bounds_of, distinct, expanded, pairs
 from kvtrail_collector.ledger_codes import COPY_WAIT_CODE, DEFERRED_CODE
 from kvtrail_collector.ledger_ops import OpLayout, Regions, op_amounts, owned_ops, segment_codes
 from kvtrail_collector.ledger_paint import Canvas
@@ -34,13 +34,14 @@ def explicit_waits(axis: Axis, facts: FactColumns, awaiting: Regions) -> WaitPie
     op = np.concatenate([waits.op, np.full(len(awaiting.request), UNNAMED)])
     real = ends > starts
     request, starts, ends, op = request[real], starts[real], ends[real], op[real]
-    borders = np.unique(np.concatenate([starts, ends]))
+    borders = distinct(np.concatenate([starts, ends]))
     first = np.searchsorted(borders, starts)
     wait, piece = expanded(first, np.searchsorted(borders, ends) - first)
-    used, own = np.unique(piece, return_inverse=True)
-    owner = np.zeros(len(used), dtype=np.int64)
-    owner[own] = request[wait]
-    return WaitPieces(Regions(owner, borders[used], borders[np.minimum(used + 1, len(borders) - 1)]), own, op[wait])
+    owner = np.full(len(borders), -1)
+    owner[piece] = request[wait]
+    used = np.flatnonzero(owner >= 0)
+    regions = Regions(owner[used], borders[used], borders[np.minimum(used + 1, len(borders) - 1)])
+    return WaitPieces(regions, np.searchsorted(used, piece), op[wait])
 
 
 def paint_waits(canvas: Canvas, layout: OpLayout, facts: FactColumns, waits: WaitPieces) -> tuple[IntArray, IntArray]:
