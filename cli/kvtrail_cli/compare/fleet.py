@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kvtrail_engine.engine import Engine
 from kvtrail_engine.loadgen.arrivals import Arrival
+from kvtrail_engine.loadgen.hints import Hints
 from kvtrail_engine.proof import settle
 from kvtrail_engine.request import RequestResult, RequestSpec
 from kvtrail_engine.run import run_load
@@ -25,6 +26,8 @@ class Lane:
 
     def __init__(self, path: str, engine: Engine) -> None:
         self.path = path
+        self.hint_lead_ns: int | None = None
+        """So long before it comes each request is announced; None: it is not."""
         self.engine = engine
         self._meter = energy_meter(engine.device_label)
         reason = self._meter.reason if isinstance(self._meter, NoMeter) else None
@@ -39,7 +42,8 @@ class Lane:
     def run(self, arrivals: Sequence[Arrival]) -> None:
         """A stretch of load, tallied; what it leaves to be written is waited for outside the measured time."""
         busy_ns, joules = self.engine.statistics().step_busy_ns, self._joules()
-        run = run_load(self.engine, arrivals, drain_timeout_s=ANSWER_S)
+        hints = None if self.hint_lead_ns is None else Hints(self.hint_lead_ns)
+        run = run_load(self.engine, arrivals, hints=hints, drain_timeout_s=ANSWER_S)
         tally = self.tally
         tally.results.extend(run.results)
         tally.elapsed_ns += run.ended_ns - run.started_ns

@@ -16,6 +16,8 @@ VOCABULARY = 1024
 LEAST_STRETCH = 4
 MOST_ROUNDS = 4
 PREFETCH_WINDOW = 64
+HINT_LEAD_NS = 150 * MS
+"""Of a sweep of prefetch: so long before it comes a request is announced."""
 REMOTE_FLOOR = FloorSettings(read_latency_ns=30 * MS, write_latency_ns=4 * MS, bytes_per_s=20_000_000)
 
 
@@ -98,10 +100,10 @@ class Load:
         self.scenario = (*SCENARIOS, SWEEP_LOAD)[number]
         draw = np.random.default_rng((seed, number))
         documents = [document(seed, number, at, self.scenario.prefix_tokens) for at in range(self.scenario.documents)]
-        self.warm_up = [question(f"{number}-warm-{at}", prefix, draw) for at, prefix in enumerate(documents)]
+        self.warm_up = [question(f"{number}.warm.{at}", prefix, draw) for at, prefix in enumerate(documents)]
         turns = -(-requests // len(documents))
         chosen = [int(which) for _ in range(turns) for which in draw.permutation(len(documents))]
-        self._specs = [question(f"{number}-{at}", documents[which], draw) for at, which in enumerate(chosen[:requests])]
+        self._specs = [question(f"{number}.{at}", documents[which], draw) for at, which in enumerate(chosen[:requests])]
         self._gaps_ns = [int(gap * 1e9) for gap in draw.exponential(1 / self.scenario.rate_per_s, requests)]
 
     def rounds(self) -> list[list[Arrival]]:

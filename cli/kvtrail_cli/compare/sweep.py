@@ -13,7 +13,7 @@ from kvtrail_schema.emitter import Emitter
 from kvtrail_cli.compare.figures import Tally
 from kvtrail_cli.compare.fleet import Lane, fleet, turns, warm_up
 from kvtrail_cli.compare.parameter import full_name, with_parameter
-from kvtrail_cli.compare.plan import SCENARIOS, SWEEP_LOAD, Load, sweep_settings
+from kvtrail_cli.compare.plan import HINT_LEAD_NS, SCENARIOS, SWEEP_LOAD, Load, sweep_settings
 from kvtrail_cli.compare.shapes import Sweep, SweepPoint
 from kvtrail_cli.output import Advance
 from kvtrail_cli.quantiles import quantiles_ms
@@ -57,14 +57,16 @@ def _forget(*_args: Any, **_kwargs: Any) -> int:
 def run_sweep(
     base: EngineSettings, mode: Mode, name: str, values: list[str], *, seed: int, requests: int, advance: Advance
 ) -> Sweep:
-    """A busy load on one path, at each value in turn; sweeping a setting of prefetch turns prefetch on. Blocks for it.
+    """A busy load on one path, at each value in turn; sweeping a setting of prefetch turns prefetch on, and announces
+    each request a while before it comes. Blocks for it.
 
     Raises:
         InputInvalid: no such setting, or no such value.
         SettingsError: a value that the engine cannot work with.
     """
     counters = {value: Counter() for value in values}
-    start = sweep_settings(base, prefetches=full_name(name).startswith("prefetch."))
+    prefetches = full_name(name).startswith("prefetch.")
+    start = sweep_settings(base, prefetches=prefetches)
     settings = {value: with_parameter(start, name, value) for value in values}
     load, done = Load(seed, len(SCENARIOS), requests), 0
     with fleet(settings, {value: cast("Emitter", counter) for value, counter in counters.items()}) as lanes:
@@ -73,6 +75,7 @@ def run_sweep(
         for lane in lanes:
             sink(lane.engine, max(tier for tier, pool in lane.engine.context.pools.items() if pool.slots))
             _forget_warm_up(counters[lane.path])
+            lane.hint_lead_ns = HINT_LEAD_NS if prefetches else None
         for number, stretch in enumerate(load.rounds()):
             for lane in turns(lanes, number):
                 lane.run(stretch)
