@@ -18,6 +18,14 @@ class Profile:
     settings: EngineSettings
     arrivals: list[Arrival]
     skipped_lines: tuple[int, ...] = ()
+    hint_lead_ns: int | None = None
+    """So long before it comes each request is announced to the engine; None: it is not."""
+
+    def fetching_ahead(self, window: int, lead_s: float) -> "Profile":
+        """The same with prefetch on, where the window is not 0."""
+        prefetch = replace(self.settings.prefetch, window=window)
+        lead_ns = int(lead_s * 1e9) if window and lead_s else None
+        return replace(self, settings=replace(self.settings, prefetch=prefetch), hint_lead_ns=lead_ns)
 
 
 @dataclass(frozen=True, slots=True)

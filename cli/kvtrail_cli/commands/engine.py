@@ -68,6 +68,10 @@ def run(  # noqa: PLR0917 - one parameter a flag
         Restore,
         typer.Option(help="With a trace: load stored blocks (restore), compute them again (recompute), or choose (auto)."),
     ] = Restore.AUTO,
+    prefetch: Annotated[int, typer.Option(min=0, help="Fetch up to this many blocks ahead at a look; 0: none.")] = 0,
+    announce: Annotated[
+        float, typer.Option(min=0, help="With --prefetch: requests are announced this many seconds before they come.")
+    ] = 0.5,
     seed: Annotated[int, typer.Option(help="Seed of weights and load.")] = 0,
     name: Annotated[str, typer.Option(help="The operator's name for this engine.")] = "reference",
     transport: Annotated[
@@ -101,7 +105,7 @@ def run(  # noqa: PLR0917 - one parameter a flag
         if not profile.arrivals:
             message = f"{trace}: no request to run"
             raise InputInvalid(message)
-        answer = run_profile(profile, agent)
+        answer = run_profile(profile.fetching_ahead(prefetch, announce), agent)
     if json:
         print_json(answer)
     else:
@@ -128,14 +132,17 @@ def agent_settings(name: str, transport: str, files: TransportFiles, dirs: Recor
 
 def run_profile(profile: "Profile", agent: AgentSettings | None) -> EngineRun:
     """Run it with a progress bar; Ctrl-C ends it early and keeps what was recorded."""
-    from kvtrail_cli.engine_session import run_recorded  # noqa: PLC0415 - loads torch
+    from kvtrail_engine.loadgen.hints import Hints  # noqa: PLC0415 - loads torch
+
+    from kvtrail_cli.engine_session import run_recorded  # noqa: PLC0415 - as above
 
     stop = threading.Event()
     before = signal.signal(signal.SIGINT, lambda *_: stop.set())
     note(profile.settings.floors_text())
     try:
         with progress("requests") as advance:
-            session = run_recorded(profile.settings, profile.arrivals, agent, advance, stop=stop)
+            hints = None if profile.hint_lead_ns is None else Hints(profile.hint_lead_ns)
+            session = run_recorded(profile.settings, profile.arrivals, agent, advance, hints=hints, stop=stop)
     finally:
         signal.signal(signal.SIGINT, before)
     result = session.result
