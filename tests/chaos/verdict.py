@@ -41,7 +41,7 @@ def stored_streams(store: Path) -> list[Stored]:
 def _events(connection: duckdb.DuckDBPyConnection, stream: int) -> list[Event]:
     """The rows of a stream as events."""
     names = ", ".join(f'"{name}"' for name in EVENT_SCHEMA.names)
-    found = connection.execute(f"SELECT {names} FROM hot_events WHERE stream_id = ? ORDER BY seq", [stream])  # noqa: S608 - own names
+    found = connection.execute(f"SELECT {names} FROM events WHERE stream_id = ? ORDER BY seq", [stream])  # noqa: S608 - own names
     events = events_of(found.to_arrow_table().cast(EVENT_SCHEMA))
     strange = [event for event in events if not isinstance(event, Event)]
     assert strange == []

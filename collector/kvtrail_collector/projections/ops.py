@@ -6,7 +6,7 @@ from typing import Final
 
 from kvtrail_schema.kinds import Kind
 
-from kvtrail_collector.projections.projection import Projection, numbers
+from kvtrail_collector.projections.projection import Projection, in_kinds, numbers
 
 
 class OpOutcome(IntEnum):
@@ -43,7 +43,7 @@ MERGE INTO ops AS old USING (
         least(coalesce(sum("bytes") FILTER (kind IN ({_DONE})), 0), {_MOST_BYTES})::UBIGINT AS "bytes",
         max(CASE WHEN kind IN ({_FAILED}) THEN {OpOutcome.FAILED.value} WHEN kind IN ({_DONE}) THEN {OpOutcome.DONE.value}
             WHEN kind IN ({_SKIPPED}) THEN {OpOutcome.SKIPPED.value} ELSE {OpOutcome.OPEN.value} END)::UTINYINT AS outcome
-    FROM $source WHERE kind IN ({_ALL}) AND op IS NOT NULL GROUP BY stream_id, op
+    FROM $source WHERE {in_kinds(_ALL)} AND op + 0 IS NOT NULL GROUP BY stream_id, op
 ) AS new ON old.stream_id = new.stream_id AND old.op = new.op
 WHEN MATCHED THEN UPDATE SET
     {", ".join(f"{name} = least(old.{name}, new.{name})" for name in _LEAST)},

@@ -5,7 +5,7 @@ from typing import Final
 
 from kvtrail_schema.kinds import Kind
 
-from kvtrail_collector.projections.projection import Projection, numbers
+from kvtrail_collector.projections.projection import Projection, in_kinds, numbers
 
 _ENDS: Final = numbers(Kind.REQUEST_FINISHED, Kind.REQUEST_CANCELLED, Kind.REQUEST_REJECTED)
 _ALL: Final = numbers(
@@ -30,7 +30,7 @@ MERGE INTO requests AS old USING (
         arg_min(kind, struct_pack(t := t_ns, k := kind)) FILTER (kind IN ({_ENDS})) AS end_kind,
         max(tokens) FILTER (kind = {Kind.REQUEST_ARRIVED.value}) AS prompt_tokens,
         max(tokens) FILTER (kind = {Kind.REQUEST_FINISHED.value}) AS output_tokens
-    FROM $source WHERE kind IN ({_ALL}) AND req IS NOT NULL GROUP BY stream_id, req
+    FROM $source WHERE {in_kinds(_ALL)} AND req + 0 IS NOT NULL GROUP BY stream_id, req
 ) AS new ON old.stream_id = new.stream_id AND old.req = new.req
 WHEN MATCHED THEN UPDATE SET
     "text" = least(old."text", new."text"),

@@ -2,7 +2,8 @@
 
 DuckDB keeps rows in groups of 122,880. Whole groups go straight to where they stay; all else goes through the log and is
 written a second time, which costs two thirds of the speed. So a busy writer cuts the batch at the border, commits whole
-groups, and keeps the rest of that batch for the next commit; its sender is told when all of it is on disk.
+groups, and keeps the rest of that batch for the next commit; its sender is told when all of it is on disk. Only rows of the
+table of common columns are counted (see `hot.py`); the few others go along with their neighbours.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kvtrail_collector.store.account import Incoming, Receipt
+from kvtrail_collector.store.hot import Cut
 from kvtrail_collector.store.inbox import Delivery
 from kvtrail_collector.store.positions import Position
 
@@ -19,20 +21,21 @@ ROW_GROUP: Final = 122_880
 """The rows of one row group of DuckDB."""
 
 _NOTHING: Final = Receipt(stored=0, duplicate=0)
+_UNCUT: Final = Cut(0, 0)
 
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """A delivery of which the first `taken` rows are in a commit already, with what became of them."""
+    """A delivery of which the rows before the cut `taken` are in a commit already, with what became of them."""
 
     delivery: Delivery
-    taken: int = 0
+    taken: Cut = _UNCUT
     receipt: Receipt = _NOTHING
 
     @property
     def left(self) -> int:
-        """Rows that no commit has taken yet."""
-        return self.delivery.rows - self.taken
+        """Common rows that no commit has taken yet."""
+        return self.delivery.common_rows - self.taken.common
 
     @property
     def is_told(self) -> bool:
@@ -66,6 +69,7 @@ class Backlog:
     def __init__(self) -> None:
         self._waiting: deque[Pending] = deque()
         self.rows = 0
+        """Common rows that wait."""
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -74,10 +78,10 @@ class Backlog:
         """Put a delivery at the end, unless its sender has given up."""
         if delivery.done.set_running_or_notify_cancel():
             self._waiting.append(Pending(delivery))
-            self.rows += delivery.rows
+            self.rows += delivery.common_rows
 
     def take(self, rows: int) -> list[Share]:
-        """The first `rows` rows, or all if there are fewer, as one group; batches without rows that stand among them too."""
+        """The first `rows` common rows, or all if there are fewer, as one group, with the others that stand among them."""
         group: list[Share] = []
         while self._waiting and (rows > 0 or self._waiting[0].left == 0):
             pending = self._waiting[0]
@@ -91,10 +95,10 @@ class Backlog:
 
 
 def _share(pending: Pending, rows: int) -> Share:
-    """The next rows of a delivery, which are taken with it."""
+    """The next common rows of a delivery and the others among them, which are taken with it."""
     received = pending.delivery.incoming
-    batch = received.batch
-    if rows < batch.table.num_rows:
-        batch = batch._replace(table=batch.table.slice(pending.taken, rows))
-    pending.taken += rows
+    batch, begin = received.batch, pending.taken.rows
+    pending.taken = pending.delivery.spread.cut(pending.taken, rows)
+    if pending.taken.rows - begin < batch.table.num_rows:
+        batch = batch._replace(table=batch.table.slice(begin, pending.taken.rows - begin))
     return Share(pending, received._replace(batch=batch), is_last=pending.left == 0)

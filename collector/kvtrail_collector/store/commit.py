@@ -11,12 +11,13 @@ from string import Template
 from typing import Final
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from kvtrail_collector.projections import INCOMING, Projection
 from kvtrail_collector.store.account import Account
 from kvtrail_collector.store.foreign import map_duckdb_errors
-from kvtrail_collector.store.parts import HOT
+from kvtrail_collector.store.hot import ALL_COLUMNS, COMMON, COMMON_COLUMNS, WIDE, rare_rows
 from kvtrail_collector.store.plan import Plan
 from kvtrail_collector.store.positions import write_positions
 from kvtrail_collector.store.touched import TOUCH
@@ -34,7 +35,14 @@ _RANGES: Final = _schema(first_seq=_U64, last_seq=_U64)
 _DROPS: Final = _schema(stage=_U8, reason=_U8, first_seq=_U64, last_seq=_U64, count=_U64)
 _MARKS: Final = _schema(produced=_U64, state=_U8, heard_wall_ns=_I64, monotonic_ns=_I64, wall_ns=_I64, error_ns=_I64)
 
-_ADD_EVENTS: Final = f"INSERT INTO {HOT} BY NAME SELECT $columns FROM {INCOMING} ORDER BY stream_id, req, seq"  # noqa: S608  # a constant of ours
+_IS_RARE: Final = "is_rare"
+"""A column of the new rows while they are written: 1 where a row has columns that only the wide table has."""
+
+# A sum, since a plain comparison would be pushed down to Arrow, which filters all columns, slowly.
+_ADD_EVENTS: Final = f"""
+INSERT INTO $table BY NAME SELECT $columns FROM {INCOMING} WHERE {_IS_RARE} + 0 = $rare ORDER BY stream_id, req, seq
+"""  # noqa: S608  # constants of ours
+_ADD_COMMON: Final = f"INSERT INTO {COMMON} BY NAME SELECT $columns FROM {INCOMING} ORDER BY stream_id, req, seq"  # noqa: S608  # as above
 _ADD_STREAMS: Final = "INSERT INTO streams BY NAME SELECT * FROM streams_in"
 _ADD_DROPS: Final = "INSERT INTO drop_ranges BY NAME SELECT * FROM drops_in"
 _FORGET_DROPS: Final = "DELETE FROM drop_ranges WHERE stream_id IN (SELECT stream_id FROM drops_in)"
@@ -92,16 +100,30 @@ def _write_rows(connection: duckdb.DuckDBPyConnection, rows: pa.Table, projectio
 
     Rows of one request stand together: sorted, they take a quarter less room, and so less time to write.
     """
+    rare = rare_rows(rows)
+    if rare is not None:
+        rows = rows.append_column(_IS_RARE, pa.array(rare.view(np.uint8)))
     with registered(connection, INCOMING, rows):
-        connection.execute(Template(_ADD_EVENTS).substitute(columns=_used(rows)))
+        for statement in _insertions(rows):
+            connection.execute(statement)
         for projection in projections:
             connection.execute(projection.merge_from(INCOMING))
         connection.execute(TOUCH)
 
 
-def _used(rows: pa.Table) -> str:
-    """The columns that hold anything: most of the others' cost is in handing them over."""
-    return ", ".join(f'"{name}"' for name in rows.column_names if rows[name].null_count < rows.num_rows)
+def _insertions(rows: pa.Table) -> Iterator[str]:
+    """The statements that put each row into its table."""
+    common, wide = _used(rows, ["stream_id", *COMMON_COLUMNS]), _used(rows, ["stream_id", *ALL_COLUMNS])
+    if _IS_RARE not in rows.column_names:
+        yield Template(_ADD_COMMON).substitute(columns=common)
+        return
+    yield Template(_ADD_EVENTS).substitute(table=COMMON, columns=common, rare=0)
+    yield Template(_ADD_EVENTS).substitute(table=WIDE, columns=wide, rare=1)
+
+
+def _used(rows: pa.Table, columns: Sequence[str]) -> str:
+    """Those of some columns that hold anything: most of the others' cost is in handing them over."""
+    return ", ".join(f'"{name}"' for name in columns if rows[name].null_count < rows.num_rows)
 
 
 def write_books(connection: duckdb.DuckDBPyConnection, plan: Plan) -> None:

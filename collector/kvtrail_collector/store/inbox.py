@@ -14,6 +14,7 @@ from kvtrail_schema.identity import Stream
 
 from kvtrail_collector.errors import StoreClosed, StoreFull
 from kvtrail_collector.store.account import Account, Incoming, Receipt
+from kvtrail_collector.store.hot import Spread
 from kvtrail_collector.store.positions import Position
 
 
@@ -24,6 +25,11 @@ class Delivery:
     incoming: Incoming
     done: Future[Receipt] = field(default_factory=Future)
     position: Position | None = None
+    spread: Spread = field(init=False)
+    """Which of its rows fill row groups; found out on the thread of the sender."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spread", Spread(self.incoming.batch.table))
 
     @property
     def size_bytes(self) -> int:
@@ -32,9 +38,9 @@ class Delivery:
         return sum(int(column.nbytes) for column in columns if column.null_count < len(column))
 
     @property
-    def rows(self) -> int:
-        """The rows that wait with it."""
-        return int(self.incoming.batch.table.num_rows)
+    def common_rows(self) -> int:
+        """The rows that wait with it for a row group to be full."""
+        return self.spread.common
 
 
 class Outcome(NamedTuple):
@@ -106,7 +112,7 @@ class Inbox:
             self._tasks.append(task)
             self._waiting_bytes += task.size_bytes
             if isinstance(task, Delivery):
-                self._waiting_rows += task.rows
+                self._waiting_rows += task.common_rows
             else:
                 self._errands += 1
             self._changed.notify()
@@ -118,7 +124,7 @@ class Inbox:
             return self._take_all()
 
     def take_more(self, enough_rows: int, patience_s: float) -> list[Task]:
-        """Everything that waits, once it is so many rows or holds an errand; blocks no longer than the patience lasts."""
+        """Everything that waits, once it has so many common rows or an errand; blocks no longer than the patience lasts."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._waiting_rows >= enough_rows or self._errands or self._closed, timeout=patience_s

@@ -41,6 +41,11 @@ def migrate(connection: duckdb.DuckDBPyConnection, *, where: str, steps: Path | 
     _upgrade(connection, config)
 
 
+def newest_revision() -> str | None:
+    """The revision that our steps lead to."""
+    return ScriptDirectory.from_config(_config(None)).get_current_head()
+
+
 def revision_of(connection: duckdb.DuckDBPyConnection) -> str | None:
     """The revision that stands in a store; None in an empty one."""
     known = connection.execute(_HAS_REVISION).fetchone()

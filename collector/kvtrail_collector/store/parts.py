@@ -13,10 +13,8 @@ from typing import Final
 
 import duckdb
 
+from kvtrail_collector.store.hot import HOT_SQL
 from kvtrail_collector.store.ranges import RangeSet, SeqRange, merged
-
-HOT: Final = "hot_events"
-"""The table of the events that are still in the file."""
 
 ALL: Final = "events"
 """The view of all events, hot and sealed: what questions ask."""
@@ -73,7 +71,7 @@ def forget_parts(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -
 
 def show_all(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part], folder: Path | None) -> None:
     """Make the view of all events cover these parts. Part of the transaction that changes them; milliseconds."""
-    statement = f"CREATE OR REPLACE VIEW {ALL} AS SELECT * FROM {HOT}"  # noqa: S608  # a constant of ours
+    statement = f"CREATE OR REPLACE VIEW {ALL} AS {HOT_SQL}"
     if parts and folder is not None:
         files = files_sql(parts, folder)
         statement += f" UNION ALL BY NAME SELECT * EXCLUDE (engine, epoch, rank) FROM {files}"  # noqa: S608  # as above

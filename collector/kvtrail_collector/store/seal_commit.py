@@ -21,32 +21,34 @@ from kvtrail_collector.projections import Projection
 from kvtrail_collector.store.account import Account
 from kvtrail_collector.store.commit import write_books
 from kvtrail_collector.store.drops import merge_drops
-from kvtrail_collector.store.parts import ALL, HOT, Part, add_part, files_sql, forget_parts, load_parts, show_all
+from kvtrail_collector.store.parts import ALL, Part, add_part, files_sql, forget_parts, load_parts, show_all
 from kvtrail_collector.store.plan import Plan
 from kvtrail_collector.store.ranges import RangeSet
+from kvtrail_collector.store.seal_read import Due
 
 Accounts = Mapping[Stream, Account]
 
-_FIRST: Final = f"SELECT min(rowid) FROM {HOT}"  # noqa: S608  # a constant of ours
-_SUMS: Final = f"""
-SELECT stream_id, count(*), sum(seq::HUGEINT) FROM {HOT} WHERE rowid < ? GROUP BY stream_id
-"""  # noqa: S608  # as above
-_TAKE: Final = f"DELETE FROM {HOT} WHERE rowid < ?"  # noqa: S608  # as above
+_FIRST: Final = "SELECT coalesce(min(rowid), 0) FROM "
 _GONE: Final = "gone_keys"
 
 
-def take_out(connection: duckdb.DuckDBPyConnection, part: Part, folder: Path) -> None:
-    """Move the oldest rows from the hot table into the books of a part whose file is written.
+def take_out(connection: duckdb.DuckDBPyConnection, part: Part, due: Due, folder: Path) -> None:
+    """Move the oldest rows from the hot tables into the books of a part whose file is written.
 
     Raises:
         StoreBroken: the oldest rows are no longer those of the file; nothing was changed, and sealing will try again.
     """
-    end = (connection.execute(_FIRST).fetchall()[0][0] or 0) + part.rows
-    found = {stream_id: (rows, total) for stream_id, rows, total in connection.execute(_SUMS, [end]).fetchall()}
+    prefixes = [
+        prefix._replace(first=int(connection.execute(_FIRST + prefix.table).fetchall()[0][0])) for prefix in due.prefixes
+    ]
+    rows = " UNION ALL ".join(prefix.sql("stream_id, seq") for prefix in prefixes)
+    sums = f"SELECT stream_id, count(*), sum(seq::HUGEINT) FROM ({rows}) GROUP BY stream_id"  # noqa: S608  # names of ours
+    found = {stream_id: (count, total) for stream_id, count, total in connection.execute(sums).fetchall()}
     if found != {stream_id: (own.size, _sum(own)) for stream_id, own in part.ranges.items()}:
         do = "nothing: it is tried again; report it if it stays"
         raise StoreBroken("the oldest events are not those of the file", where=part.file, do=do)
-    connection.execute(_TAKE, [end])
+    for prefix in prefixes:
+        connection.execute(f"DELETE FROM {prefix.table} WHERE rowid < ?", [prefix.first + prefix.rows])  # noqa: S608  # as above
     add_part(connection, part)
     show_all(connection, load_parts(connection), folder)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from string import Template
 from typing import Final, NamedTuple
 
 import duckdb
@@ -10,61 +11,101 @@ import numpy as np
 import pyarrow as pa
 
 from kvtrail_collector.store.backlog import ROW_GROUP
-from kvtrail_collector.store.part_file import SEALED_SCHEMA
-from kvtrail_collector.store.parts import HOT
+from kvtrail_collector.store.hot import ALL_COLUMNS, COMMON, COMMON_COLUMNS, WIDE
 from kvtrail_collector.store.ranges import RangeSet, runs
 from kvtrail_collector.store.seal_policy import SealPolicy
 
 # A time that cannot be, in the future or past all numbers, must not keep everything behind it in the file for ever.
-_AGES: Final = f"""
+_AGES: Final = Template("""
 WITH own AS (
     SELECT hot.rowid AS place, hot.t_ns::HUGEINT + marks.wall_ns - marks.monotonic_ns AS wall_ns
-    FROM {HOT} AS hot JOIN stream_marks AS marks USING (stream_id)
+    FROM $table AS hot JOIN stream_marks AS marks USING (stream_id)
     WHERE hot.rowid >= $first AND hot.rowid < $first + $rows
 )
 SELECT count(*), min(place) FILTER (wall_ns > $young_ns AND wall_ns <= $now_ns), min(wall_ns),
     max(wall_ns) FILTER (wall_ns <= $young_ns) FROM own
-"""  # noqa: S608  # a constant of ours
-_FIRST: Final = f"SELECT min(rowid) FROM {HOT}"  # noqa: S608  # a constant of ours
-_SEQS: Final = f"SELECT stream_id, seq FROM {HOT} WHERE rowid >= ? AND rowid < ? ORDER BY ALL"  # noqa: S608  # as above
-_ROWS: Final = f"""
-SELECT $columns FROM {HOT} JOIN streams USING (stream_id) WHERE {HOT}.rowid >= ? AND {HOT}.rowid < ?
-ORDER BY stream_id, req, seq
-"""  # noqa: S608  # as above
+""")
+_FIRST: Final = "SELECT min(rowid) FROM "
+_WITHIN: Final = "rowid >= {} AND rowid < {}"
 _ALWAYS: Final = ("engine", "epoch", "rank")
 _FILE_ROWS: Final = 4 * ROW_GROUP
 """Rows of one row group of a sealed file: large ones pack better, and all of one is in memory while it is written."""
 _OLDEST_NS: Final = -(2**63)
 
+SEALED_ORDER: Final = "stream_id, req, seq"
+"""The order of rows in a sealed file."""
 
-class Due(NamedTuple):
-    """The first `rows` rows of the hot file, from rowid `first` on, and the wall time of the newest of them."""
 
+class Prefix(NamedTuple):
+    """The first `rows` rows of one hot table, from rowid `first` on."""
+
+    table: str
     first: int
     rows: int
+
+    def sql(self, columns: str) -> str:
+        """Some columns of these rows."""
+        where = _WITHIN.format(self.first, self.first + self.rows)
+        return f"SELECT {columns} FROM {self.table} WHERE {where}"  # noqa: S608  # names and numbers of ours
+
+
+class Due(NamedTuple):
+    """The oldest rows of the hot file, and the wall time of the newest of them."""
+
+    prefixes: tuple[Prefix, ...]
     last_wall_ns: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows are due."""
+        return sum(prefix.rows for prefix in self.prefixes)
+
+
+class _Aged(NamedTuple):
+    """The old rows at the beginning of one table, and the wall times of its oldest row and of the newest old one."""
+
+    prefix: Prefix
+    oldest_ns: int | None
+    newest_ns: int | None
 
 
 def find_due(cursor: duckdb.DuckDBPyConnection, policy: SealPolicy, now_wall_ns: int) -> Due | None:
-    """The rows that the next part should hold; None while too few are old enough."""
-    first = cursor.execute(_FIRST).fetchall()[0][0]
-    if first is None:
-        return None
+    """The rows that the next part should hold; None while too few are old enough.
+
+    A part holds the oldest common rows, and the wide rows that are no younger than those.
+    """
     young_ns = now_wall_ns - policy.seal_after_ns
-    values = {"first": first, "rows": policy.part_rows, "young_ns": young_ns, "now_ns": now_wall_ns}
-    count, young_at, oldest_ns, newest_ns = cursor.execute(_AGES, values).fetchall()[0]
-    rows = count if young_at is None else young_at - first
-    overdue = oldest_ns is not None and oldest_ns <= now_wall_ns - 2 * policy.seal_after_ns
-    if rows > ROW_GROUP:
-        rows -= rows % ROW_GROUP
-    if rows == 0 or (rows < policy.part_rows and not overdue):
+    common = _aged(cursor, COMMON, policy.part_rows, young_ns, now_wall_ns)
+    if common.prefix.rows > ROW_GROUP:
+        common = _aged(cursor, COMMON, common.prefix.rows - common.prefix.rows % ROW_GROUP, young_ns, now_wall_ns)
+    is_full = common.prefix.rows == policy.part_rows and common.newest_ns is not None
+    wide = _aged(cursor, WIDE, policy.part_rows, int(common.newest_ns or 0) if is_full else young_ns, now_wall_ns)
+    oldest_ns = min((one.oldest_ns for one in (common, wide) if one.oldest_ns is not None), default=now_wall_ns)
+    due = Due(
+        tuple(one.prefix for one in (common, wide) if one.prefix.rows),
+        max((int(one.newest_ns) for one in (common, wide) if one.newest_ns is not None), default=now_wall_ns),
+    )
+    is_overdue = oldest_ns <= now_wall_ns - 2 * policy.seal_after_ns
+    if due.rows == 0 or (due.rows < policy.part_rows and not is_overdue):
         return None
-    return Due(first, rows, max(int(newest_ns), _OLDEST_NS) if newest_ns is not None else now_wall_ns)
+    return due._replace(last_wall_ns=max(due.last_wall_ns, _OLDEST_NS))
+
+
+def _aged(cursor: duckdb.DuckDBPyConnection, table: str, rows: int, young_ns: int, now_wall_ns: int) -> _Aged:
+    """The rows at the beginning of a table, at most so many, before the first one that is younger than a time."""
+    first = cursor.execute(_FIRST + table).fetchall()[0][0]
+    if first is None:
+        return _Aged(Prefix(table, 0, 0), None, None)
+    values = {"first": first, "rows": rows, "young_ns": young_ns, "now_ns": now_wall_ns}
+    statement = _AGES.safe_substitute(table=table)
+    count, young_at, oldest_ns, newest_ns = cursor.execute(statement, values).fetchall()[0]
+    return _Aged(Prefix(table, first, count if young_at is None else young_at - first), oldest_ns, newest_ns)
 
 
 def ranges_of(cursor: duckdb.DuckDBPyConnection, due: Due) -> dict[int, RangeSet]:
     """Which seqs of which streams are due."""
-    table = cursor.execute(_SEQS, [due.first, due.first + due.rows]).to_arrow_table()
+    statement = " UNION ALL ".join(prefix.sql("stream_id, seq") for prefix in due.prefixes)
+    table = cursor.execute(f"{statement} ORDER BY ALL").to_arrow_table()
     streams, seqs = table["stream_id"].to_numpy(), table["seq"].to_numpy()
     bounds = np.flatnonzero(np.diff(streams)) + 1
     parts = zip(np.split(streams, bounds), np.split(seqs, bounds), strict=True)
@@ -73,16 +114,19 @@ def ranges_of(cursor: duckdb.DuckDBPyConnection, due: Due) -> dict[int, RangeSet
 
 def rows_of(cursor: duckdb.DuckDBPyConnection, due: Due) -> Iterable[pa.RecordBatch]:
     """The rows that are due, in the order of a sealed file; the columns that hold anything."""
-    statement = _ROWS.replace("$columns", ", ".join(f'"{name}"' for name in _used(cursor, due)))
-    return cursor.execute(statement, [due.first, due.first + due.rows]).to_arrow_reader(_FILE_ROWS)
+    rows = " UNION ALL BY NAME ".join(prefix.sql(_list(_used(cursor, prefix))) for prefix in due.prefixes)
+    statement = f"SELECT {_list(_ALWAYS)}, own.* FROM ({rows}) AS own JOIN streams USING (stream_id) ORDER BY {SEALED_ORDER}"  # noqa: S608  # names and numbers of ours
+    return cursor.execute(statement).to_arrow_reader(_FILE_ROWS)
 
 
-def _used(cursor: duckdb.DuckDBPyConnection, due: Due) -> list[str]:
+def _used(cursor: duckdb.DuckDBPyConnection, prefix: Prefix) -> list[str]:
     """The columns that hold anything: reading seventy empty ones would take most of the memory."""
-    own = [name for name in SEALED_SCHEMA.names if name not in _ALWAYS]
+    own = ["stream_id", *(COMMON_COLUMNS if prefix.table == COMMON else ALL_COLUMNS)]
     counts = ", ".join(f'count("{name}")' for name in own)
-    found = cursor.execute(
-        f"SELECT {counts} FROM {HOT} WHERE rowid >= ? AND rowid < ?",  # noqa: S608  # names of ours
-        [due.first, due.first + due.rows],
-    ).fetchall()[0]
-    return [*_ALWAYS, *(name for name, count in zip(own, found, strict=True) if count)]
+    found = cursor.execute(prefix.sql(counts)).fetchall()[0]
+    return [name for name, count in zip(own, found, strict=True) if count]
+
+
+def _list(columns: Iterable[str]) -> str:
+    """Columns as SQL."""
+    return ", ".join(f'"{name}"' for name in columns)

@@ -136,7 +136,7 @@ class Sealer:
                 return False
             part = self._write(cursor, due)
         try:
-            self._amend(self._taking_out(part), reclaim=True).result()
+            self._amend(self._taking_out(part, due), reclaim=True).result()
         except BaseException:
             (self._policy.folder / part.file).unlink(missing_ok=True)
             raise
@@ -153,11 +153,11 @@ class Sealer:
         size_bytes = write_part_file(self._policy.folder / name, rows_of(cursor, due))
         return Part(part_id, name, due.rows, size_bytes, due.last_wall_ns, ranges)
 
-    def _taking_out(self, part: Part) -> Callable[[duckdb.DuckDBPyConnection, Accounts], Accounts]:
-        """The action that takes a part's rows out of the hot table."""
+    def _taking_out(self, part: Part, due: Due) -> Callable[[duckdb.DuckDBPyConnection, Accounts], Accounts]:
+        """The action that takes a part's rows out of the hot tables."""
 
         def act(connection: duckdb.DuckDBPyConnection, _: Accounts) -> Accounts:
-            take_out(connection, part, self._policy.folder)
+            take_out(connection, part, due, self._policy.folder)
             return _NO_CHANGE
 
         return act

@@ -11,6 +11,8 @@ from duckdb_engine import datatypes as duck
 from kvtrail_schema.arrow_schema import EXTRA
 from kvtrail_schema.columns import COLUMNS, Width
 
+from kvtrail_collector.store.hot import COMMON, COMMON_COLUMNS, WIDE
+
 METADATA: Final = sa.MetaData()
 
 U8: Final = duck.UTinyInteger
@@ -62,13 +64,21 @@ STREAM_MARKS: Final = sa.Table(
 """What each stream last said of itself, and when this collector last heard of it."""
 
 EVENTS: Final = sa.Table(
-    "hot_events",
+    WIDE,
     METADATA,
     _stream_column(),
     *(sa.Column(column.name, _SQL_TYPES[column.width], nullable=column.name not in _NEVER_NULL) for column in COLUMNS.values()),
     sa.Column(EXTRA, sa.Text),
 )
-"""Events as they came, until they are sealed. The view `events`, which a store makes when it is opened, has all."""
+"""Events with rare columns, until they are sealed. The view `events`, which a store makes when it is opened, has all."""
+
+COMMON_EVENTS: Final = sa.Table(
+    COMMON,
+    METADATA,
+    _stream_column(),
+    *(sa.Column(name, _SQL_TYPES[COLUMNS[name].width], nullable=name not in _NEVER_NULL) for name in COMMON_COLUMNS),
+)
+"""Events that have none of the rare columns: most of them; see `hot.py`."""
 
 SEALED_PARTS: Final = sa.Table(
     "sealed_parts",

@@ -9,12 +9,23 @@ from kvtrail_collector.errors import StoreBroken
 from kvtrail_collector.projections import PROJECTIONS
 from kvtrail_collector.store.books import load_accounts
 from kvtrail_collector.store.commit import commit
+from kvtrail_collector.store.hot import HOT_SQL
 from kvtrail_collector.store.migrate import migrate
 from kvtrail_collector.store.plan import Plan, make_plan
 
 from tests.collector.frames import batch, dropped, span
 
-TABLES = ("streams", "stream_marks", "hot_events", "seq_ranges", "drop_ranges", "requests", "ops", "touched_requests")
+TABLES = (
+    "streams",
+    "stream_marks",
+    "hot_events",
+    "hot_common",
+    "seq_ranges",
+    "drop_ranges",
+    "requests",
+    "ops",
+    "touched_requests",
+)
 MOST_STATEMENTS = 30
 
 
@@ -89,7 +100,7 @@ def test_what_was_written_is_what_was_planned(connection: duckdb.DuckDBPyConnect
     """The books read back from the tables are those of the plan, also after ranges grew together."""
     plan = next_plan(connection)
     commit(connection, plan, PROJECTIONS, where="memory")
-    rows = connection.execute("SELECT stream_id, count(*) FROM hot_events GROUP BY ALL ORDER BY ALL").fetchall()
+    rows = connection.execute(f"SELECT stream_id, count(*) FROM ({HOT_SQL}) GROUP BY ALL ORDER BY ALL").fetchall()
 
     assert load_accounts(connection) == plan.after
     assert rows == [(1, 30), (2, 9)]
