@@ -12,7 +12,7 @@ from kvtrail_engine.errors import SettingsError
 from kvtrail_engine.proof import prove, settle, sink
 from kvtrail_engine.redis_process import RedisProcess
 from kvtrail_engine.request import Outcome, RequestResult
-from kvtrail_engine.settings import EngineSettings, LostPolicy, RemoteSettings, TierSettings
+from kvtrail_engine.settings import EngineSettings, FloorSettings, LostPolicy, RemoteSettings, TierSettings
 from kvtrail_engine.testing import CollectingEmitter
 from kvtrail_engine.tiers.breaker import BreakerState
 from kvtrail_schema.enums import Path as Way
@@ -210,6 +210,29 @@ def test_an_expired_block_is_computed_again(
     assert {MissReason.EXPIRED} == {event.reason for event in recorded.of(PrefixMiss) if event.req == after.req}
     assert engine.statistics().remote is not None
     assert not is_lost(engine)
+    assert fold(recorded.events).violations == ()
+
+
+def test_a_full_remote_queue_pushes_back(
+    data_dir: Path, start_engine: StartEngine, recorded: CollectingEmitter, server: RedisProcess
+) -> None:
+    """Once it is full nothing more is moved there until it is half empty; both are told, nothing is lost, nobody waits."""
+    slow = TierSettings(slots=64, workers=1, queue_ops=2, floor=FloorSettings(write_latency_ns=5_000_000))
+    settings = replace(below(data_dir, remote_of(server, tier=slow)), op_blocks=1)
+    engine = start_engine(settings)
+    for number in range(4):
+        engine.submit(ask(number, BLOCKS * 32 + 1)).result(10)
+    settle(engine)
+    engine.ask(lambda: engine.maintenance.demote_all(Tier.HOST))
+    settle(engine)
+    until(lambda: not engine.statistics().pressure.on)
+    changes = [e for e in recorded.events if isinstance(e, BackpressureOn | BackpressureOff)]
+    queued = engine.statistics().queues[Tier.REMOTE]
+
+    assert [BackpressureOn, BackpressureOff] == [type(event) for event in changes[:2]]
+    assert {(Tier.REMOTE, BackpressureReason.REMOTE_QUEUE)} == {(event.tier, event.reason) for event in changes}
+    assert 0 == queued.refused
+    assert 0 < engine.statistics().pools[Tier.REMOTE].copies
     assert fold(recorded.events).violations == ()
 
 
