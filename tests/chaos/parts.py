@@ -1,6 +1,6 @@
 """What can be hurt, and how: each part lists its hurts, each hurt has a beginning and an end.
 
-To add a part (a broker, say): a function from the world to a `Part`, and its name in `PARTS`.
+To add a part: a `Part` whose hurts are functions of the world, and its name in the parts of a route.
 """
 
 import contextlib
@@ -10,6 +10,9 @@ import signal
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from kvtrail_cli.demo.broker import LocalBroker
+
+from tests.chaos.routes import KafkaRoute
 from tests.chaos.world import World
 
 
@@ -78,6 +81,12 @@ def _mend_both(world: World) -> None:
     _limit_disk(-1)(world)
 
 
+def _broker(world: World) -> LocalBroker:
+    """The broker on the way."""
+    assert isinstance(world.route, KafkaRoute)
+    return world.route.broker
+
+
 ENGINE: Final = Part(
     "engine",
     (
@@ -111,4 +120,12 @@ NETWORK: Final = Part(
         Hurt("stall", lambda world: world.proxy.stall(), lambda world: world.proxy.mend()),
     ),
 )
+BROKER: Final = Part(
+    "broker",
+    (
+        Hurt("kill", lambda world: _broker(world).kill(), lambda world: _broker(world).start()),
+        Hurt("pause", lambda world: _broker(world).pause(), lambda world: _broker(world).resume()),
+    ),
+)
 PARTS: Final = (ENGINE, SHIPPER, COLLECTOR, NETWORK)
+KAFKA_PARTS: Final = (*PARTS, BROKER)

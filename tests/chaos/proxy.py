@@ -24,6 +24,10 @@ class Proxy:
         self._thread = threading.Thread(target=self._run, name="chaos-proxy", daemon=True)
         self._thread.start()
 
+    def lead_to(self, target_port: int) -> None:
+        """Lead to another port from the next connection on."""
+        self._target_port = target_port
+
     def cut(self) -> None:
         """Break every connection, and each new one at once."""
         self._is_cut.set()

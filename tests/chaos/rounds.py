@@ -80,7 +80,7 @@ def _orders(world: World, plan: Plan) -> Orders:
     """What the engine of a round is told."""
     return Orders(
         engine=engine_name(plan),
-        transport=f"http://127.0.0.1:{world.proxy.port}",
+        transport=world.route.transport,
         rings=str(world.rings),
         spool=str(world.spool),
         journal=str(world.journals / engine_name(plan)),

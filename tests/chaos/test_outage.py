@@ -36,7 +36,7 @@ def start(world: World) -> Path:
     path = world.folder / "flood.json"
     seconds = OUTAGE.away_s + 4
     flood = Flood(
-        transport=f"http://127.0.0.1:{world.proxy.port}",
+        transport=world.route.transport,
         rings=str(world.rings),
         spool=str(world.spool),
         seconds=seconds,

@@ -19,34 +19,38 @@ from kvtrail_agent.recovery import recover
 from kvtrail_agent.ring_file import open_ring
 from kvtrail_agent.settings import AgentSettings
 from kvtrail_agent.transports import open_transport
+from kvtrail_collector.settings import Settings
 from kvtrail_schema.clock import SystemClock
 
 from tests.chaos import engine_process
 from tests.chaos.engine_process import Orders
-from tests.chaos.proxy import Proxy
+from tests.chaos.routes import Route
 
 _ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 _SERVE: Final = """
 import sys
+import msgspec
 from kvtrail_collector.serve import serve
 from kvtrail_collector.settings import Settings
-serve(Settings(store=sys.argv[1], port=int(sys.argv[2])), on_bound=lambda address: print(address.url, flush=True))
+serve(msgspec.json.decode(sys.argv[1], type=Settings), on_bound=lambda address: print(address.url, flush=True))
 """
 
 
 class CollectorProcess:
     """A collector on one port over one store, through all its deaths."""
 
-    def __init__(self, store: Path, port: int) -> None:
-        self.store, self.port = store, port
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.process = self._start()
 
     def _start(self) -> "subprocess.Popen[str]":
         """Start the process; returns once it listens."""
-        command = [sys.executable, "-c", _SERVE, str(self.store), str(self.port)]
-        process = subprocess.Popen(command, env=_ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        command = [sys.executable, "-c", _SERVE, msgspec.json.encode(self.settings).decode()]
+        log = Path(self.settings.store).with_name("collector.log")
+        with log.open("ab") as said:
+            process = subprocess.Popen(command, env=_ENVIRONMENT, stdout=subprocess.PIPE, stderr=said, text=True)
         assert process.stdout is not None
-        assert process.stdout.readline().startswith("http"), "the collector did not start"
+        assert process.stdout.readline().startswith("http"), f"the collector did not start: {log.read_text()[-2000:]}"
         return process
 
     def restart(self) -> None:
@@ -64,20 +68,20 @@ class CollectorProcess:
 
     def streams(self, engine: str) -> list[dict[str, Any]]:
         """What its books say of the streams of one engine."""
-        answer = httpx.get(f"http://127.0.0.1:{self.port}/v1/loss", timeout=30, trust_env=False)
+        answer = httpx.get(f"http://127.0.0.1:{self.settings.port}/v1/loss", timeout=30, trust_env=False)
         return [stream for stream in answer.json()["streams"] if stream["engine"] == engine]
 
 
 class World:
-    """A collector, a wire to it, and one engine at a time, with the shipper that its recorder starts."""
+    """A collector, a route to it, and one engine at a time, with the shipper that its recorder starts."""
 
-    def __init__(self, folder: Path, port: int) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, port: int, route: Route) -> None:
+        self.folder, self.route = folder, route
         self.rings, self.spool, self.journals = folder / "rings", folder / "spool", folder / "journals"
         for path in (self.rings, self.journals):
             path.mkdir(mode=0o700)
-        self.collector = CollectorProcess(folder / "events.duckdb", port)
-        self.proxy = Proxy(port)
+        self.collector = CollectorProcess(route.settings(folder / "events.duckdb", port))
+        self.proxy = route.proxy
         self.engine: subprocess.Popen[bytes] | None = None
 
     def begin(self, orders: Callable[["World"], Orders]) -> None:
@@ -117,7 +121,7 @@ class World:
 
     def _recover(self) -> None:
         """Send what was left, as `kvtrail agent recover` does."""
-        settings = AgentSettings(engine="recovered", transport=f"http://127.0.0.1:{self.collector.port}")
+        settings = AgentSettings(engine="recovered", transport=self.route.transport)
         transport = open_transport(settings.transport)
         for directory in (self.rings, self.spool):
             if directory.is_dir():
@@ -132,8 +136,8 @@ class World:
         for pid in self.shippers():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self.proxy.close()
         self.collector.end()
+        self.route.close()
 
 
 def _is_shipper(pid: int, ring: Path) -> bool:
