@@ -5,10 +5,13 @@ from kvtrail_collector.store.positions import Place, Position, Positions, Reache
 from kvtrail_collector.store.quarantine import Quarantined
 from kvtrail_collector.store.seal_policy import SealPolicy
 from kvtrail_collector.store.store import MEMORY, Store
+from kvtrail_collector.store.tables_ledger import LEDGER_HOLES, REQUEST_LEDGERS
 from kvtrail_collector.store.touched import Touched, take_touched
 
 __all__ = [
+    "LEDGER_HOLES",
     "MEMORY",
+    "REQUEST_LEDGERS",
     "Account",
     "Incoming",
     "Place",
