@@ -4,25 +4,26 @@ import json
 from typing import Final
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import Stream
 from kvtrail_schema.kinds import Kind
 
+from kvtrail_collector.attribution_compare import Comparison, comparability, comparisons
 from kvtrail_collector.attribution_shapes import Attribution, Delta, Verdict, Window
-from kvtrail_collector.attribution_tail import Excess, excess_of, mix_weights
 from kvtrail_collector.blame_accounts import Blame
-from kvtrail_collector.bootstrap import Resamples, resample
+from kvtrail_collector.bootstrap import Resamples
 from kvtrail_collector.facts_build import Recording, recording_of_table
 from kvtrail_collector.facts_rows import Interval, merged
 from kvtrail_collector.population import Population, population_of
-from kvtrail_collector.verdicts import MIN_CONFIDENCE, explained_columns, population_verdicts
+from kvtrail_collector.verdicts import MIN_CONFIDENCE, best_lead, population_verdicts
 from kvtrail_collector.verdicts_case import Case
-from kvtrail_collector.window import MIN_LIFT_NS, MIN_LIFT_SHARE, Choice, choose, search_window
+from kvtrail_collector.verdicts_mix import mix_verdict
+from kvtrail_collector.window import MIN_LIFT_NS, Choice, choose, search_window
 
 EXEMPLARS: Final = 10
 _BLAME_ROWS: Final = 20
+_HELP: Final = "more requests or a longer reference would help"
 
 
 def attribute(
@@ -71,81 +72,80 @@ class _Explainer:
         self.reference = window_of(recording, population, choice.reference)
         self.requests = population.arrived_in(*choice.window)
         self.reference_requests = population.arrived_in(*choice.reference)
+        self.able = comparability(self.requests, self.reference_requests)
+        self.blame = Blame(recording)
 
     def explain(self, *, searched: bool, seed: int) -> Attribution:
-        """The answer, or as much of it as can be known."""
-        if (censored := self._too_many_censored()) is not None:
-            return self._answer(why_not=censored)
-        excess = excess_of(self.requests, self.reference_requests, self.choice.quantile)
-        base = float(excess.window.mean_ns - excess.tail_ns)
-        lift = float(excess.within_ns)
-        if lift < MIN_LIFT_NS or lift < MIN_LIFT_SHARE * base:
-            return self._no_lift(excess, searched=searched)
-        return self._lifted(excess, self._resample(seed))
-
-    def _resample(self, seed: int) -> Resamples:
-        """Resamples of both windows, the reference weighted to the mix of the window."""
-        weights = mix_weights(self.requests.strata, self.reference_requests.strata)
-        floats = np.array([float(weight) for weight in weights], dtype=np.float64)
-        return resample(self.requests, self.reference_requests, float(self.choice.quantile), floats, seed=seed)
-
-    def _no_lift(self, excess: Excess, *, searched: bool) -> Attribution:
-        """Below 10 % or 5 ms nothing is said; a window that was only searched for is then none at all."""
-        if searched:
+        """The answer at the highest quantile at which the cause is sure, else at the highest: as much as can be known."""
+        if not self.able.quantiles:
+            return self._frame(None, self.able.unknown or _too_few(self.window.requests))
+        answers = []
+        for compared in comparisons(self.requests, self.reference_requests, self.able, min_lift_ns=MIN_LIFT_NS, seed=seed):
+            answers.append(self._explained(compared))
+            if answers[-1].identified:
+                return msgspec.structs.replace(answers[-1], notes=(*answers[-1].notes, *_higher(answers[:-1])))
+        lifted = [answer for answer in answers if answer.components]
+        if searched and not lifted:
             return Attribution(why_not="no spike: the slowest stretch is less than 10 % or 5 ms slower", device=self.device)
-        return self._answer(excess, why_not="the window is less than 10 % or 5 ms slower than its reference")
+        return (lifted or answers)[0]
 
-    def _lifted(self, excess: Excess, resamples: Resamples) -> Attribution:
-        """The full answer for a window that is slower by enough to speak of."""
-        blame = Blame(self.recording)
-        case = Case(
+    def _explained(self, compared: Comparison) -> Attribution:
+        """The answer at one quantile."""
+        if compared.resamples is None or not (compared.is_lifted or compared.is_mix):
+            return self._frame(compared, "the window is less than 10 % or 5 ms slower than its reference")
+        case = self._case(compared, compared.resamples)
+        if compared.is_mix:
+            return self._whole(compared, case, (mix_verdict(case, compared.resamples),), None)
+        if compared.is_chance:
+            return self._whole(compared, case, (), f"not identifiable: the excess may be chance; {_HELP}")
+        verdicts = population_verdicts(case)
+        return self._whole(compared, case, verdicts, None if verdicts else _unsure(case))
+
+    def _case(self, compared: Comparison, resamples: Resamples) -> Case:
+        """What verdicts are made from."""
+        return Case(
             recording=self.recording,
             window=self.window,
             reference=self.reference,
             reference_side=self.choice.side,
             requests=self.requests,
             reference_requests=self.reference_requests,
-            excess=excess,
+            excess=compared.excess,
             resamples=resamples,
-            blame=blame,
+            blame=self.blame,
         )
-        chance = _chance(case)
-        verdicts = () if chance else population_verdicts(case)
-        why_not = chance or _unsure(case, verdicts)
+
+    def _whole(self, compared: Comparison, case: Case, verdicts: tuple[Verdict, ...], why_not: str | None) -> Attribution:
+        """The full answer for a window that is slower by enough to speak of."""
         waits = [op for tier in Tier for op in case.tail_ops(tier)]
         return msgspec.structs.replace(
-            self._answer(excess, why_not),
+            self._frame(compared, why_not),
             components=_deltas(case),
             identified=why_not is None,
-            # A cause that does not lead among all of them is named in the components, and convicted nowhere.
-            blame=blame.rows(blame.blamed(waits))[:_BLAME_ROWS],
+            blame=self.blame.rows(self.blame.blamed(waits))[:_BLAME_ROWS],
             exemplars=tuple(facts.label for facts in case.tail[:EXEMPLARS]),
-            verdicts=verdicts if why_not is None else (),
+            verdicts=verdicts,
         )
 
-    def _too_many_censored(self) -> str | None:
-        """Why the quantile is not known, where too many requests never got their first token."""
-        p = self.choice.quantile
-        for name, requests in (("window", self.requests), ("reference", self.reference_requests)):
-            censored = int(requests.censored.sum())
-            if censored > (1 - p) * len(requests):
-                return (
-                    f"P{float(p) * 100:g} is not known: {censored} of {len(requests)} requests of the {name} got no first token"
-                )
-        return None
-
-    def _answer(self, excess: Excess | None = None, why_not: str | None = None) -> Attribution:
+    def _frame(self, compared: Comparison | None, why_not: str | None) -> Attribution:
         """The frame of an answer, with the figures that are known."""
+        excess = None if compared is None else compared.excess
         return Attribution(
             window=self.window,
             reference=self.reference,
-            quantile=float(self.choice.quantile),
+            quantile=None if compared is None else float(compared.quantile),
             excess_tail_ms=None if excess is None else float(excess.tail_ns) / 1e6,
             excess_quantile_ms=None if excess is None else excess.quantile_ns / 1e6,
             mix_ms=None if excess is None else float(excess.mix_ns) / 1e6,
             why_not=why_not,
+            notes=(*self.choice.notes, *self.able.notes),
             device=self.device,
         )
+
+
+def _higher(answers: list[Attribution]) -> list[str]:
+    """What is said of the quantiles above the one at which the cause is sure."""
+    return [f"P{(answer.quantile or 0) * 100:g}: {answer.why_not}" for answer in answers]
 
 
 def _deltas(case: Case) -> tuple[Delta, ...]:
@@ -159,25 +159,13 @@ def _deltas(case: Case) -> tuple[Delta, ...]:
     return tuple(sorted((delta for delta in found if delta.excess_ms or delta.high_ms), key=lambda delta: -delta.excess_ms))
 
 
-def _chance(case: Case) -> str | None:
-    """Why the excess as a whole may be nothing; None where its interval excludes 0."""
-    low, _ = case.resamples.interval_ns(list(range(len(case.causes))))
-    return None if low > 0 else "not identifiable: the excess may be chance; more requests or a longer reference would help"
-
-
-def _unsure(case: Case, verdicts: tuple[Verdict, ...]) -> str | None:
-    """Why the first cause is not identified; None where it is: it leads in 95 % of resamples.
-
-    What one verdict explains counts together: a slow device and the queue before it are one cause.
-    """
-    columns = list(range(len(case.causes)))
-    first = max(columns, key=lambda column: case.excess.causes_ns[column])
-    groups = [[first], *(explained_columns(case, verdict) for verdict in verdicts)]
-    agreed = max(case.resamples.lead_share(group) for group in groups)
-    if agreed >= MIN_CONFIDENCE:
-        return None
-    name = case.causes[first].component.value
-    return f"not identifiable: {name} leads in only {agreed:.0%} of resamples; more requests or a longer reference would help"
+def _unsure(case: Case) -> str | None:
+    """Why nothing is convicted: the first cause leads in too few resamples, or no detector confirms how it came about."""
+    first = max(range(len(case.causes)), key=lambda column: case.excess.causes_ns[column])
+    name, lead = case.causes[first].component.value, best_lead(case)
+    if lead < MIN_CONFIDENCE:
+        return f"not identifiable: {name} leads in only {lead:.0%} of resamples; {_HELP}"
+    return None
 
 
 def _too_few(requests: int) -> str:

@@ -64,7 +64,8 @@ class BlameRow(msgspec.Struct, frozen=True):
 class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     """What made the slow requests of a window slower than those of a reference.
 
-    `window` is None where no spike was found; figures are None where they are not known, and `why_not` says why.
+    `window` is None where no spike was found; figures are None where they are not known, and `why_not` says why. `notes` are
+    what else a reader has to know: quantiles that are not known, requests that the reference has nothing like.
     """
 
     window: Window | None = None
@@ -79,5 +80,6 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     blame: tuple[BlameRow, ...] = ()
     exemplars: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    notes: tuple[str, ...] = ()
     schema: int = 1
     device: str | None = None

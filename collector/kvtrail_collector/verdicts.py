@@ -1,5 +1,6 @@
-"""From causes to verdicts: which detectors are asked, and which of their findings may stand (LEDGER §6)."""
+"""From causes to verdicts: which findings there are, and which of them are sure enough to stand (LEDGER §6)."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from kvtrail_schema.enums import Tier
@@ -7,25 +8,58 @@ from kvtrail_schema.enums import Tier
 from kvtrail_collector.attribution_shapes import Verdict
 from kvtrail_collector.detectors.registry import DETECTORS
 from kvtrail_collector.ledger_parts import TIER_NAMES
-from kvtrail_collector.verdicts_case import Case, Detector, Finding
+from kvtrail_collector.verdicts_case import Case, Finding
+from kvtrail_collector.verdicts_components import component_findings
+from kvtrail_collector.verdicts_table import is_more_specific
 
 MIN_CONFIDENCE: Final = 0.95
 MIN_SHARE: Final = 0.2
+MOST_CAUSES: Final = 3
 _TIERS: Final = {name: tier for tier, name in TIER_NAMES.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A code with its action, and what of the excess it explains: columns of the figures, and how much they are together."""
+
+    code: str
+    action: str
+    tier: str | None
+    finding: Finding
+    columns: tuple[int, ...]
+    excess_ns: float
+
+
 def population_verdicts(case: Case) -> tuple[Verdict, ...]:
-    """The verdicts that stand: their causes lead in 95 % of resamples among all that a detector explains.
+    """The verdicts that stand, largest share first; none where the first cause is not sure, or nobody can name it."""
+    claims = _disjoint(_claims(case))
+    for number in range(min(MOST_CAUSES, len(claims)), 0, -1):
+        named = claims[:number]
+        if _is_largest(case, named) and all(_is_sure(case, claim, named) for claim in named):
+            return tuple(_verdict(case, claim, named) for claim in named)
+    return ()
 
-    A cause whose mechanism no detector confirms gives no verdict: it stays in the components, under its own name.
-    """
-    claims = [(detector, tier, found) for detector, tier in _asked(case) if (found := detector.find(case, tier))]
-    among = sorted({column for _, _, finding in claims for column in columns_of(case, finding)})
-    verdicts = [_verdict(case, detector, tier, finding, among) for detector, tier, finding in claims]
-    return tuple(sorted((verdict for verdict in verdicts if verdict), key=lambda verdict: -verdict.share))
+
+def best_lead(case: Case) -> float:
+    """In how many resamples what leads leads: the first cause alone, or all that one finding explains."""
+    first = max(range(len(case.causes)), key=lambda column: case.excess.causes_ns[column])
+    groups = [[first], *(list(claim.columns) for claim in _claims(case) if first in claim.columns)]
+    return max(case.resamples.lead_share(group) for group in groups)
 
 
-def _asked(case: Case) -> list[tuple[Detector, Tier | None]]:
+def _claims(case: Case) -> list[Claim]:
+    """What detectors find, and what follows from the component alone where no detector tests it."""
+    claims = []
+    for place, tier in _asked(case):
+        detector = DETECTORS[place]
+        if (found := detector.find(case, tier)) is not None:
+            claims.append(_claim(case, detector.code, detector.action, None if tier is None else TIER_NAMES[tier], found))
+    tested = frozenset(component for detector in DETECTORS for component in detector.components)
+    claims += [_claim(case, *found) for found in component_findings(case, tested)]
+    return [claim for claim in claims if claim.columns]
+
+
+def _asked(case: Case) -> list[tuple[int, Tier | None]]:
     """Each detector with each tier in which one of its components grew."""
     grown = [cause for cause in case.causes if case.excess_ns(cause) > 0]
     pairs = {
@@ -34,44 +68,68 @@ def _asked(case: Case) -> list[tuple[Detector, Tier | None]]:
         for cause in grown
         if cause.component in detector.components
     }
-    ordered = sorted(pairs, key=lambda pair: (pair[0], -1 if pair[1] is None else pair[1]))
-    return [(DETECTORS[place], tier) for place, tier in ordered]
+    return sorted(pairs, key=lambda pair: (pair[0], -1 if pair[1] is None else pair[1]))
 
 
-def columns_of(case: Case, finding: Finding) -> list[int]:
-    """The columns of the causes that a finding explains."""
-    return [column for column, cause in enumerate(case.causes) if cause in finding.explains]
+def _claim(case: Case, code: str, action: str, tier: str | None, finding: Finding) -> Claim:
+    """A finding with what it explains."""
+    columns = tuple(column for column, cause in enumerate(case.causes) if cause in finding.explains)
+    return Claim(code, action, tier, finding, columns, sum(max(float(case.excess.causes_ns[own]), 0.0) for own in columns))
 
 
-def explained_columns(case: Case, verdict: Verdict) -> list[int]:
-    """The columns of the causes that a verdict explains: the components of its detector, in its tier."""
-    components = {component for detector in DETECTORS if detector.code == verdict.code for component in detector.components}
-    return [column for column, cause in enumerate(case.causes) if cause.tier == verdict.tier and cause.component in components]
+def _disjoint(claims: list[Claim]) -> list[Claim]:
+    """No nanosecond is explained twice: the more specific code keeps it, else the one that explains more; largest first."""
+    kept: list[Claim] = []
+    for claim in sorted(claims, key=lambda claim: (-claim.excess_ns, claim.code)):
+        rivals = [other for other in kept if set(other.columns) & set(claim.columns)]
+        if not rivals:
+            kept.append(claim)
+        elif all(is_more_specific(claim.code, rival.code) for rival in rivals):
+            kept = [other for other in kept if other not in rivals] + [claim]
+    return sorted(kept, key=lambda claim: (-claim.excess_ns, claim.code))
 
 
-def _verdict(case: Case, detector: Detector, tier: Tier | None, finding: Finding, among: list[int]) -> Verdict | None:
-    """A finding as a verdict, if it is large and sure enough."""
-    columns = columns_of(case, finding)
+def _is_largest(case: Case, named: list[Claim]) -> bool:
+    """Whether what grew most is among what is named: nobody is convicted beside a larger cause without a name."""
+    first = max(range(len(case.causes)), key=lambda column: case.excess.causes_ns[column])
+    return any(first in claim.columns for claim in named)
+
+
+def _is_sure(case: Case, claim: Claim, named: list[Claim]) -> bool:
+    """Whether a claim is large, more than chance, and ahead of every cause that is not named with it."""
+    low_ns, _ = case.resamples.interval_ns(list(claim.columns))
+    return _share(case, claim) >= MIN_SHARE and low_ns > 0 and _confidence(case, claim, named) >= MIN_CONFIDENCE
+
+
+def _confidence(case: Case, claim: Claim, named: list[Claim]) -> float:
+    """The share of resamples in which a claim is ahead of every cause that is not named with it."""
+    beside = tuple(column for other in named if other is not claim for column in other.columns)
+    return case.resamples.lead_share(list(claim.columns), beside)
+
+
+def _share(case: Case, claim: Claim) -> float:
+    """How much of all that grew a claim explains."""
     positive = sum(max(float(ns), 0.0) for ns in case.excess.causes_ns)
-    own = {column: max(float(case.excess.causes_ns[column]), 0.0) for column in columns}
-    share = sum(own.values()) / positive if positive else 0.0
-    confidence = case.resamples.first_share(columns, among)
-    low_ns, high_ns = case.resamples.interval_ns(columns)
-    if share < MIN_SHARE or confidence < MIN_CONFIDENCE or low_ns <= 0:
-        return None
+    return claim.excess_ns / positive if positive else 0.0
+
+
+def _verdict(case: Case, claim: Claim, named: list[Claim]) -> Verdict:
+    """A claim that stands."""
+    low_ns, high_ns = case.resamples.interval_ns(list(claim.columns))
+    largest = max(claim.columns, key=lambda column: case.excess.causes_ns[column])
     return Verdict(
-        code=detector.code,
-        tier=None if tier is None else TIER_NAMES[tier],
-        tenant=finding.tenant,
-        component=case.causes[max(own, key=lambda column: own[column])].component,
-        share=share,
-        confidence=confidence,
+        code=claim.code,
+        tier=claim.tier,
+        tenant=claim.finding.tenant,
+        component=case.causes[largest].component,
+        share=_share(case, claim),
+        confidence=_confidence(case, claim, named),
         basis="population",
         window=case.window,
-        evidence=finding.evidence
-        | {"excess_ms": sum(own.values()) / 1e6, "excess_low_ms": low_ns / 1e6, "excess_high_ms": high_ns / 1e6}
+        evidence=claim.finding.evidence
+        | {"excess_ms": claim.excess_ns / 1e6, "excess_low_ms": low_ns / 1e6, "excess_high_ms": high_ns / 1e6}
         | {"reference": case.reference_side},
-        events=finding.events,
-        action=detector.action,
-        also=finding.also,
+        events=claim.finding.events,
+        action=claim.action,
+        also=claim.finding.also,
     )

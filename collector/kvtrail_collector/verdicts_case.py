@@ -44,9 +44,8 @@ class Case:
     @cached_property
     def tail(self) -> tuple[RequestFacts, ...]:
         """The requests in the tail of the window, slowest first."""
-        weighed = np.array([weight > 0 for weight in self.excess.window.weights], dtype=np.bool_)
-        slowest = np.argsort(-self.requests.latency_ns[weighed], kind="stable")
-        return tuple(self.recording.requests[place] for place in self.requests.place[weighed][slowest].tolist())
+        places = self.requests.place[self.excess.window.rows].tolist()
+        return tuple(self.recording.requests[place] for place in places)
 
     def tail_ops(self, tier: Tier) -> list[Op]:
         """The transfers of the tail's requests that a tier was the slower end of."""
@@ -56,6 +55,11 @@ class Case:
         """Which ops of a tier were queued in a window."""
         ops = self.recording.ops
         return np.asarray((ops.tier == tier) & (ops.queued_ns >= window.start_ns) & (ops.queued_ns < window.end_ns))
+
+    def arrival(self, place: int) -> EventRef:
+        """The event that a request began with, by its place in the recording."""
+        row = int(self.recording.columns.requests.row[place])
+        return self.event(int(self.recording.rows.stream[row]), int(self.recording.rows.seq[row]))
 
     def event(self, stream: int, seq: int) -> EventRef:
         """The name of an event."""

@@ -10,7 +10,6 @@ from kvtrail_collector.population import Population
 from kvtrail_collector.window_scan import SECOND_NS, find_spells
 
 MAX_P_VALUE: Final = 0.005
-MIN_LIFT_SHARE: Final = 0.10
 MIN_LIFT_NS: Final = 5_000_000
 REFERENCE_IN_WINDOWS: Final = 5
 _WARM_UP_SHARE: Final = 0.08
@@ -28,6 +27,7 @@ class Choice:
     reference: Interval
     quantile: Fraction
     side: str
+    notes: tuple[str, ...] = ()
 
 
 def warm_up_end_ns(population: Population) -> int:

@@ -51,7 +51,7 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     if tier is not None:
         return None
     long = float(np.quantile(case.reference_requests.prompt_tokens, _LONG_QUANTILE))
-    own = taken_while(case.recording, case.requests.place[np.asarray(case.excess.window.weights) > 0])
+    own = taken_while(case.recording, case.requests.place[case.excess.window.rows])
     usual = taken_while(case.recording, case.reference_requests.place)
     share, usual_share = own.share_of_longer(long), usual.share_of_longer(long)
     demand, pace = _ratio(case, _new_tokens_per_s), _ratio(case, _ns_per_token)

@@ -89,7 +89,7 @@ def test_shape(slow_answer: Attribution) -> None:
 
     assert {
         *("window", "reference", "quantile", "excess_tail_ms", "excess_quantile_ms", "mix_ms", "components", "identified"),
-        *("why_not", "blame", "exemplars", "verdicts", "schema", "device"),
+        *("why_not", "blame", "exemplars", "verdicts", "notes", "schema", "device"),
     } == set(shown)
     assert {"component", "tier", "excess_ms", "low_ms", "high_ms", "share"} == set(shown["components"][0])
     assert {"queue", "tenant", "kind", "waited_ns", "share"} == set(shown["blame"][0])
@@ -101,8 +101,11 @@ def test_shape(slow_answer: Attribution) -> None:
 
 
 def test_sums(slow_answer: Attribution) -> None:
-    """Components add up to the excess of the tail, the mix being nothing; shares add up to one."""
-    assert slow_answer.excess_tail_ms == pytest.approx(sum(delta.excess_ms for delta in slow_answer.components))
+    """Components and mix add up to the excess of the tail; shares add up to one."""
+    within_ms = sum(delta.excess_ms for delta in slow_answer.components)
+
+    assert slow_answer.mix_ms is not None
+    assert slow_answer.excess_tail_ms == pytest.approx(within_ms + slow_answer.mix_ms)
     assert sum(delta.share for delta in slow_answer.components) == pytest.approx(1.0)
     assert sum(row.share for row in slow_answer.blame) == pytest.approx(1.0)
 
