@@ -28,11 +28,16 @@ SEALED_SCHEMA: Final = pa.schema(
 )
 """The columns of every sealed file."""
 
-_DELTAS: Final = ("seq", "op", "step", "id", "cause")
-"""Ids that grow: their differences are small."""
+_DELTAS: Final = (
+    *("seq", "wait_ns", "duration_ns"),
+    *("queue_ns", "alloc_ns", "submit_ns", "io_ns", "copy_ns", "sync_ns"),
+)
+"""Numbers whose differences need fewer bits than they do, and that hardly ever stand twice."""
 
-_PLAIN: Final = ("t_ns", "block", "parent", "queue_ns", "io_ns", "copy_ns", "wait_ns", "duration_ns")
-"""Nearly all values differ, or stand near their like: a dictionary would only add to them."""
+_PLAIN: Final = ("t_ns", "block", "parent", "slot", "op", "step", "id", "cause")
+"""Numbers that stand on several rows of a request, in the same order: zstd finds whole runs of them where they are not packed
+into bits. Splitting them into planes of bytes would save another twentieth; DuckDB does not read that of whole numbers.
+"""
 
 _ZSTD_LEVEL: Final = 3
 """Six saves one byte in a hundred more, and takes half as long again."""
@@ -79,14 +84,14 @@ def sweep(folder: Path, known: Iterable[str]) -> list[str]:
 
 def _write(sink: Any, batches: Iterable[pa.RecordBatch]) -> None:
     """One row group a batch."""
-    plain = [name for name in SEALED_SCHEMA.names if name not in {*_DELTAS, *_PLAIN}]
+    others = [name for name in SEALED_SCHEMA.names if name not in {*_DELTAS, *_PLAIN}]
     with pq.ParquetWriter(
         sink,
         SEALED_SCHEMA,
         compression="zstd",
         compression_level=_ZSTD_LEVEL,
         data_page_version="2.0",
-        use_dictionary=plain,  # type: ignore[arg-type]  # a list of columns is documented; the stubs know only a flag
+        use_dictionary=others,  # type: ignore[arg-type]  # a list of columns is documented; the stubs know only a flag
         column_encoding=dict.fromkeys(_DELTAS, "DELTA_BINARY_PACKED"),
         write_page_checksum=True,
     ) as writer:

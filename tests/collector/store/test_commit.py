@@ -100,7 +100,7 @@ def test_what_was_written_is_what_was_planned(connection: duckdb.DuckDBPyConnect
     """The books read back from the tables are those of the plan, also after ranges grew together."""
     plan = next_plan(connection)
     commit(connection, plan, PROJECTIONS, where="memory")
-    rows = connection.execute(f"SELECT stream_id, count(*) FROM ({HOT_SQL}) GROUP BY ALL ORDER BY ALL").fetchall()
+    rows = connection.execute(f"FROM ({HOT_SQL}) SELECT stream_id, count(*) GROUP BY ALL ORDER BY ALL").fetchall()
 
     assert load_accounts(connection) == plan.after
     assert rows == [(1, 30), (2, 9)]
