@@ -89,7 +89,8 @@ class Core:
             self._stepping.start(plan)
         if self._sampler.sample_if_due():
             self._lifecycle.residency.sweep(self._context.clock.now_ns())
-        self._inbox.wait(self._sleep_ns())
+        if not self._has_ended():
+            self._inbox.wait(self._sleep_ns())
 
     def _handle(self, message: Message) -> None:
         """One message, by its class."""

@@ -23,7 +23,7 @@ from kvtrail_schema.reasons import OrphanReason
 from tests.engine.engines import BLOCK, ask, tiny
 from tests.engine.victims import PROMPT_BLOCKS, PROMPTS, serve_for_ever, settings
 
-ROUNDS = 200 if os.environ.get("KVTRAIL_LONG") else 5
+ROUNDS = 200 if os.environ.get("KVTRAIL_LONG") else 3
 
 
 class Files:
@@ -81,7 +81,7 @@ def kill_one(data_dir: Path, seed: int, wait_s: float) -> None:
     victim.close()
 
 
-@pytest.mark.timeout(3600 if ROUNDS > 5 else 120)
+@pytest.mark.timeout(3600 if ROUNDS > 3 else 120)
 def test_killed_engines_leave_nothing_that_lies(data_dir: Path, tmp_path: Path) -> None:
     """Whatever a killed engine, or a crash of its host, tore: told by name at the next start, never served, answers equal."""
     random = np.random.default_rng(7)

@@ -49,7 +49,7 @@ def test_priority_decides_and_age_decides_among_equals(offers: list[tuple[int, s
         assert len(mine) == policy.idle(owner)
 
 
-@given(renewals=st.lists(st.integers(0, 9), min_size=200, max_size=400))
+@given(renewals=st.lists(st.integers(0, 9), min_size=100, max_size=200))
 def test_asking_changes_nothing_and_renewing_leaves_one_entry(renewals: list[int]) -> None:
     """However often copies are offered again, each comes up once, the one renewed last at the end."""
     policy, copies = PriorityLru(), [copy(number) for number in range(10)]

@@ -23,7 +23,7 @@ from kvtrail_schema.reasons import InvalidateReason, MissReason
 
 from tests.engine.engines import BLOCK, prompt, tiny
 
-ATTEMPTS = 10_000 if os.environ.get("KVTRAIL_LONG") else 500
+ATTEMPTS = 10_000 if os.environ.get("KVTRAIL_LONG") else 300
 PERMISSIONS = ("tenant", "access_group", "lora", "salt")
 VERSIONS = ("model", "model_version", "tokenizer", "prompt_template", "policy", "document_version", "lora_version")
 BASE = Namespace(tenant="a", access_group="g", document_version="d1", policy="p1", model_version="m1")

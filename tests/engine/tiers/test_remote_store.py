@@ -179,7 +179,7 @@ def test_erased_is_gone(store: RemoteStore) -> None:
 
     assert fetch(store, get(2)) is None
     assert isinstance(fetch(store, get(1)), RecordMissingError)
-    assert (2, 1, 1, 0) == store.statistics()[1:]
+    assert (2, 1, 1) == store.statistics()[1:]
 
 
 def test_nothing_stays_for_ever(server: RedisProcess, store: RemoteStore) -> None:
