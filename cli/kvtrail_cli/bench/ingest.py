@@ -1,4 +1,4 @@
-"""Measures ingest: a real collector in a process of its own, many senders over HTTP, and the raw insert beside it."""
+"""Measures ingest: a real collector in a process of its own, fed over HTTP or from Kafka, and the raw insert beside it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import duckdb
 import numpy as np
@@ -17,7 +17,7 @@ from kvtrail_collector.store.backlog import ROW_GROUP
 from kvtrail_cli.bench.mix import EVENTS_A_REQUEST, Mix
 from kvtrail_cli.bench.senders import Arrival, Parcel, reading, send_all
 from kvtrail_cli.bench.server import STORE, Peaks, serving
-from kvtrail_cli.bench.shapes import GrowthPoint, IngestBench
+from kvtrail_cli.bench.shapes import GrowthPoint, IngestBench, Source
 from kvtrail_cli.output import Advance
 
 _STREAM_EVENTS: Final = 2_000_000
@@ -35,24 +35,22 @@ class Load:
     frame_rows: int
     senders: int
     readers: int
+    source: Source = Source.HTTP
+    bootstrap: str = ""
+    """Brokers to use; empty: one of our own, for as long as it takes."""
 
 
 def bench_ingest(load: Load, folder: Path, advance: Advance) -> IngestBench:
     """Measure once. Takes about ten seconds a million events, most of it to make them; 15 bytes of memory an event."""
     raw = _raw_rows_per_s(folder)
-    parcels = list(_parcels(load))
-    with serving(folder) as server:
-        peaks = Peaks(server.pid, folder)
-        with reading(server.url, load.readers):
-            arrivals = send_all(server.url, parcels, load.senders, advance)
-        peaks.stop()
-    events = sum(parcel.rows for parcel in parcels)
+    arrivals, peaks = _FED[load.source](load, folder, advance)
+    events = sum(arrival.rows for arrival in arrivals)
     return IngestBench(
-        source="http",
+        source=load.source.value,
         events=events,
         events_per_s=_rate(arrivals),
         rows_per_s_raw_duckdb=raw,
-        lag_p99_ms=float(np.percentile([arrival.done_ns - arrival.sent_ns for arrival in arrivals], 99)) / 1e6,
+        lag_p99_ms=_lag_p99_ms(arrivals) if load.source is Source.HTTP else None,
         hot_bytes_per_event=(folder / STORE).stat().st_size / events,
         sealed_bytes_per_event=_sealed_bytes_per_event(folder),
         rss_mb=peaks.rss_bytes / 1e6,
@@ -61,6 +59,51 @@ def bench_ingest(load: Load, folder: Path, advance: Advance) -> IngestBench:
         readers=load.readers,
         growth=tuple(_growth(arrivals)),
     )
+
+
+class _Fed(NamedTuple):
+    """What came of feeding a collector."""
+
+    arrivals: list[Arrival]
+    peaks: Peaks
+
+
+def _by_http(load: Load, folder: Path, advance: Advance) -> _Fed:
+    """Many senders at once."""
+    parcels = list(_parcels(load))
+    with serving(folder) as server:
+        peaks = Peaks(server.pid, folder)
+        with reading(server.url, load.readers):
+            arrivals = send_all(server.url, parcels, load.senders, advance)
+        peaks.stop()
+    return _Fed(arrivals, peaks)
+
+
+def _from_kafka(load: Load, folder: Path, advance: Advance) -> _Fed:
+    """A topic that was filled before, and whose producer has ended."""
+    from kvtrail_cli.bench.kafka_load import filled_topic, watch_stored  # noqa: PLC0415 - an extra that HTTP does not need
+
+    rows: list[int] = []
+
+    def counted() -> Iterator[Parcel]:
+        for parcel in _parcels(load):
+            rows.append(parcel.rows)
+            yield parcel
+
+    with filled_topic(counted(), load.bootstrap, folder) as filled, serving(folder, filled.variables) as server:
+        peaks = Peaks(server.pid, folder)
+        with reading(server.url, load.readers):
+            arrivals = watch_stored(server.url, sum(rows), advance)
+        peaks.stop()
+    return _Fed(arrivals, peaks)
+
+
+_FED: Final = {Source.HTTP: _by_http, Source.KAFKA: _from_kafka}
+
+
+def _lag_p99_ms(arrivals: list[Arrival]) -> float:
+    """From sending a batch to its acknowledgement."""
+    return float(np.percentile([arrival.done_ns - arrival.sent_ns for arrival in arrivals], 99)) / 1e6
 
 
 def _sealed_bytes_per_event(folder: Path) -> float:

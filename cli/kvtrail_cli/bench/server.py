@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -85,8 +85,10 @@ def _size_bytes(path: Path) -> int:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Server]:
+def serving(folder: Path, variables: Mapping[str, str] | None = None) -> Iterator[Server]:
     """A collector on a free port of loopback that stores into the folder; ended in order, so that its file is whole.
+
+    `variables` are settings beside ours, as `KVTRAIL_…`.
 
     Raises:
         CollectorUnreachable: it did not come up.
@@ -99,7 +101,8 @@ def serving(folder: Path) -> Iterator[Server]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "KVTRAIL_SEAL_AFTER_S": "0"},  # what is sealed would be missing in the size of the hot file
+        # What is sealed would be missing in the size of the hot file.
+        env={**os.environ, "KVTRAIL_SEAL_AFTER_S": "0", **(variables or {})},
     )
     try:
         yield Server(_wait_for(process, address), process.pid)
