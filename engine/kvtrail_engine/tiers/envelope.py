@@ -76,25 +76,7 @@ class Meant:
 
     def packed(self) -> tuple[bytes, bytes]:
         """These facts as they stand in a header: those of fixed size, and the names."""
-        block, owner, version = self.block, self.block.owner.encode(), self.block.model_version.encode()
-        fixed = _MEANT.pack(
-            MAGIC,
-            _SCHEMA,
-            block.dtype,
-            self.slot,
-            block.token_start,
-            block.tokens,
-            len(owner),
-            len(version),
-            block.id,
-            block.ns,
-            NO_PARENT if block.parent is None else block.parent,
-            block.content,
-            self.origin.fingerprint,
-            self.length,
-            self.origin.key_id,
-        )
-        return fixed, owner + version
+        return _packed(self.block, self.slot, self.length, self.origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +97,7 @@ class Header:
         """Everything but checksum and tag: what encryption binds a payload to."""
         keeping = self.keeping
         more = _MORE.pack(self.generation, keeping.priority_until_ns, keeping.expires_ns, keeping.priority, self.store)
-        fixed, names = Meant(self.block, self.slot, self.length, self.origin).packed()
+        fixed, names = _packed(self.block, self.slot, self.length, self.origin)
         return fixed + more + names
 
 
@@ -143,9 +125,9 @@ def write_frame(header: Header, stamp: Stamp, head: memoryview, tail: memoryview
     if len(body) > room:
         message = f"owner and model version of block {header.block.id:016x} are {len(body) - room} bytes too long for a record"
         raise StorageError(message)
-    head[:] = body.ljust(len(head), b"\0")
-    head_sum = checksum(head[:room])
-    _SUM.pack_into(head, room, head_sum)
+    body = body.ljust(room, b"\0")
+    head_sum = checksum(body)
+    head[:] = body + _SUM.pack(head_sum)
     tail[:] = _trailer(header.generation, head_sum, len(tail))
 
 
@@ -215,6 +197,29 @@ def check_owner(header: Header, meant: Meant, wall_ns: int) -> None:
         raise ChecksumError(f"{named} is block {theirs.id:016x} of slot {header.slot}")
     if header.keeping.is_expired(wall_ns):
         raise RecordExpiredError(f"{named} has expired")
+
+
+def _packed(block: Block, slot: Slot, length: int, origin: Origin) -> tuple[bytes, bytes]:
+    """What a record is meant to be, as it stands in its header: facts of fixed size, and names."""
+    owner, version = block.owner.encode(), block.model_version.encode()
+    fixed = _MEANT.pack(
+        MAGIC,
+        _SCHEMA,
+        block.dtype,
+        slot,
+        block.token_start,
+        block.tokens,
+        len(owner),
+        len(version),
+        block.id,
+        block.ns,
+        NO_PARENT if block.parent is None else block.parent,
+        block.content,
+        origin.fingerprint,
+        length,
+        origin.key_id,
+    )
+    return fixed, owner + version
 
 
 def _check_head(head: memoryview) -> int:
