@@ -75,7 +75,7 @@ static int fill(Writer *self, const Kind *kind, PyObject *const *values, Record 
     begin_record(kind, record);
     for (int number = 0; number < kind->count; number++) {
         const Field *field = &kind->fields[number];
-        if (values[number] != NULL && put_value(self, field->width, field->offset, values[number], record) < 0)
+        if (values[number] != NULL && put_value(self, digit_form, field->width, field->offset, values[number], record) < 0)
             return -1;
     }
     return record->has_time ? 0 : stamp(self, record);
@@ -151,19 +151,16 @@ static PyObject *emit_named(Writer *self, const Kind *kind, PyObject *const *giv
 #define PUT_GIVEN(index, width, offset)                                                   \
     if (count == (index))                                                                 \
         goto filled;                                                                      \
-    if (!LIKELY(put_value(self, WIDTH_##width, offset, given[index], &record) == 0))      \
+    if (!LIKELY(put_value(self, form, WIDTH_##width, offset, given[index], &record) == 0))      \
         return refuse(self, 1);
 
-/* The emit method of a kind. Arguments by position are converted by straight code, without a table. */
+/* The emit method of a kind. Arguments by position are converted by straight code, without a table, once for each form of
+ * numbers; calls by name, and numbers of no known form, go by the table. */
 #define KIND_METHOD(name, fields, number, required, most)                                                             \
-    static PyObject *emit_##name(PyObject *object, PyObject *const *given, Py_ssize_t count, PyObject *names)         \
+    static INLINE PyObject *emit_##name##_as(                                                                        \
+        DigitForm form, Writer *self, PyObject *const *given, Py_ssize_t count)                                       \
     {                                                                                                                 \
-        Writer *self = (Writer *)object;                                                                              \
         Record record;                                                                                                \
-        if (!is_open(self))                                                                                           \
-            return PyLong_FromLong(0);                                                                                \
-        if (!LIKELY(names == NULL && count >= (required) && count <= (most)))                                         \
-            return emit_named(self, &KINDS[number], given, count, names);                                             \
         begin_record(&KINDS[number], &record);                                                                        \
         EACH_OF_##name(PUT_GIVEN)                                                                                     \
     filled:                                                                                                           \
@@ -171,6 +168,16 @@ static PyObject *emit_named(Writer *self, const Kind *kind, PyObject *const *giv
             return refuse(self, 1);                                                                                   \
         uint64_t seq = record.text_offset ? write_with_text(self, &record) : write_plain(self, &record);              \
         return PyLong_FromUnsignedLongLong(seq);                                                                      \
+    }                                                                                                                 \
+    static PyObject *emit_##name(PyObject *object, PyObject *const *given, Py_ssize_t count, PyObject *names)         \
+    {                                                                                                                 \
+        Writer *self = (Writer *)object;                                                                              \
+        if (!is_open(self))                                                                                           \
+            return PyLong_FromLong(0);                                                                                \
+        if (!LIKELY(names == NULL && count >= (required) && count <= (most)) || digit_form == NO_FORM)                \
+            return emit_named(self, &KINDS[number], given, count, names);                                             \
+        return digit_form == SIZED ? emit_##name##_as(SIZED, self, given, count)                                      \
+                                   : emit_##name##_as(TAGGED, self, given, count);                                    \
     }
 FOR_EACH_KIND(KIND_METHOD)
 
@@ -207,7 +214,7 @@ static const void *numbers_in_buffer(PyObject *source, Py_ssize_t width, const c
 }
 
 /* Numbers of any sequence, converted one by one. `few` is used where it is large enough. */
-static const void *numbers_in_sequence(PyObject *source, Py_ssize_t width, void *few, void **owned, uint64_t *count)
+static const void *numbers_in_sequence(Writer *self, PyObject *source, Py_ssize_t width, void *few, void **owned, uint64_t *count)
 {
     PyObject *items = PySequence_Tuple(source);
     if (items == NULL)
@@ -219,7 +226,7 @@ static const void *numbers_in_sequence(PyObject *source, Py_ssize_t width, void 
         PyErr_NoMemory();
     for (Py_ssize_t number = 0; numbers != NULL && number < length; number++) {
         uint64_t value;
-        int failed = to_u64(PyTuple_GetItem(items, number), &value);
+        int failed = to_u64(self, digit_form, PyTuple_GetItem(items, number), &value);
         if (failed || (width == 4 && value > UINT32_MAX && refuse_range())) {
             numbers = NULL;
             break;
@@ -241,14 +248,14 @@ static void release_rows(Rows *rows)
 }
 
 /* The rows of a call; 0, or -1 with an error set. `count` is right even then, where the blocks have a length at all. */
-static int take_rows(PyObject *blocks, PyObject *slots, Rows *rows)
+static int take_rows(Writer *self, PyObject *blocks, PyObject *slots, Rows *rows)
 {
     uint64_t slot_count = 0;
     rows->blocks = numbers_in_buffer(blocks, 8, "QL", &rows->block_view);
     if (rows->blocks != NULL)
         rows->count = (uint64_t)rows->block_view.len / 8;
     else
-        rows->blocks = numbers_in_sequence(blocks, 8, rows->few_blocks, &rows->owned_blocks, &rows->count);
+        rows->blocks = numbers_in_sequence(self, blocks, 8, rows->few_blocks, &rows->owned_blocks, &rows->count);
     if (rows->blocks == NULL)
         return -1;
     if (slots == Py_None)
@@ -257,7 +264,7 @@ static int take_rows(PyObject *blocks, PyObject *slots, Rows *rows)
     if (rows->slots != NULL)
         slot_count = (uint64_t)rows->slot_view.len / 4;
     else
-        rows->slots = numbers_in_sequence(slots, 4, rows->few_slots, &rows->owned_slots, &slot_count);
+        rows->slots = numbers_in_sequence(self, slots, 4, rows->few_slots, &rows->owned_slots, &slot_count);
     if (rows->slots == NULL)
         return -1;
     return slot_count == rows->count ? 0 : refuse_range();
@@ -375,7 +382,7 @@ static PyObject *emit_blocks(PyObject *object, PyObject *const *given, Py_ssize_
     if (kind == NULL || take_fields(self, kind, given + count, names, slots, values) < 0)
         return NULL;
     memset(&rows, 0, offsetof(Rows, few_blocks));
-    if (take_rows(given[1], slots, &rows) < 0 || (rows.count && fill(self, kind, values, &head) < 0))
+    if (take_rows(self, given[1], slots, &rows) < 0 || (rows.count && fill(self, kind, values, &head) < 0))
         result = refuse(self, rows.count ? rows.count : 1);
     else
         result = PyLong_FromUnsignedLongLong(rows.count ? write_rows(self, kind, &rows, head.bytes) : 0);
@@ -392,6 +399,8 @@ static void let_go(Writer *self)
     if (self->buffer.obj != NULL)
         PyBuffer_Release(&self->buffer);
     self->buffer.obj = NULL;
+    for (int number = 0; number < KNOWN_MEMBERS; number++)
+        Py_CLEAR(self->known[number].member);
     Py_CLEAR(self->now);
     Py_CLEAR(self->no_time);
     Py_CLEAR(self->trace_bytes);
@@ -463,7 +472,7 @@ static PyObject *Writer_begin_at(PyObject *object, PyObject *seq)
 {
     Writer *self = (Writer *)object;
     uint64_t next;
-    if (to_u64(seq, &next) < 0)
+    if (to_u64(self, digit_form, seq, &next) < 0)
         return NULL;
     if (next == 0 || next >= OPEN) {
         PyErr_SetString(PyExc_ValueError, "seqs count from 1");
@@ -527,6 +536,7 @@ static PyType_Spec SPEC = {
 
 static int fill_module(PyObject *module)
 {
+    learn_digits();
     for (int number = 1; number <= LARGEST_KIND; number++) {
         Kind *kind = &KINDS[number];
         kind->empty[KIND_OFFSET] = kind->number;

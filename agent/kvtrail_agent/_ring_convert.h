@@ -7,6 +7,7 @@
 
 #include <time.h>
 
+#include "_ring_digits.h"
 #include "_ring_write.h"
 
 typedef struct {
@@ -17,12 +18,37 @@ typedef struct {
     unsigned char has_time;
 } Record;
 
-#define LIKELY(condition) __builtin_expect(!!(condition), 1)
-
 static int refuse_range(void)
 {
     PyErr_SetString(PyExc_OverflowError, "number does not fit its field");
     return -1;
+}
+
+/* Members of enums and bools come again and again: each is asked for its number once, as long as there is a place for it.
+ * Nothing is remembered where several threads may write at once. */
+static SLOW int read_member(Writer *self, PyObject *value, uint64_t *number)
+{
+#ifdef Py_GIL_DISABLED
+    (void)self, (void)value, (void)number;
+    return 0;
+#else
+    Known *known = &self->known[((uintptr_t)value >> 5) % KNOWN_MEMBERS];
+    if (known->member == NULL && (PyType_GetFlags(Py_TYPE(value)) & Py_TPFLAGS_LONG_SUBCLASS)) {
+        known->number = PyLong_AsUnsignedLongLong(value);
+        if (known->number == UINT64_MAX && PyErr_Occurred()) {
+            PyErr_Clear();
+            return 0;
+        }
+        known->member = Py_NewRef(value);
+    }
+    *number = known->number;
+    return known->member == value;
+#endif
+}
+
+static INLINE int read_whole(Writer *self, DigitForm form, PyObject *value, uint64_t *number)
+{
+    return read_digits(form, value, number) || (!Py_IS_TYPE(value, &PyLong_Type) && read_member(self, value, number));
 }
 
 /* Numbers from 2^63 on, and what is a number by `__index__` alone. */
@@ -37,7 +63,7 @@ static int to_wide_u64(PyObject *value, uint64_t *number)
 }
 
 /* The signed conversion first: it is the one that the limited API has a fast way for. */
-static inline int to_u64(PyObject *value, uint64_t *number)
+static SLOW int to_u64_slowly(PyObject *value, uint64_t *number)
 {
     int overflow;
     long long found = PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -49,20 +75,43 @@ static inline int to_u64(PyObject *value, uint64_t *number)
     return PyErr_Occurred() ? -1 : refuse_range();
 }
 
-static inline int to_i64(PyObject *value, int64_t *number)
+static SLOW int to_i64_slowly(PyObject *value, int64_t *number)
 {
     *number = PyLong_AsLongLong(value);
     return *number == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
-static inline int to_range(PyObject *value, long low, long high, long *number)
+static SLOW int to_range_slowly(PyObject *value, long low, long high, long *number)
 {
     *number = PyLong_AsLong(value);
-    if (LIKELY(*number >= low && *number <= high && *number != -1))
-        return 0;
     if (*number == -1 && PyErr_Occurred())
         return -1;
     return *number < low || *number > high ? refuse_range() : 0;
+}
+
+static INLINE int to_u64(Writer *self, DigitForm form, PyObject *value, uint64_t *number)
+{
+    return LIKELY(read_whole(self, form, value, number)) ? 0 : to_u64_slowly(value, number);
+}
+
+static INLINE int to_i64(Writer *self, DigitForm form, PyObject *value, int64_t *number)
+{
+    uint64_t plain;
+    if (LIKELY(read_whole(self, form, value, &plain) && plain <= INT64_MAX)) {
+        *number = (int64_t)plain;
+        return 0;
+    }
+    return to_i64_slowly(value, number);
+}
+
+static INLINE int to_range(Writer *self, DigitForm form, PyObject *value, long low, long high, long *number)
+{
+    uint64_t plain;
+    if (LIKELY(read_whole(self, form, value, &plain) && plain <= (uint64_t)high)) {
+        *number = (long)plain;
+        return 0;
+    }
+    return to_range_slowly(value, low, high, number);
 }
 
 static int digit(char character)
@@ -125,12 +174,12 @@ static int put_text_later(PyObject *value, int offset, Record *record)
     return record->text == NULL ? -1 : 0;
 }
 
-static int put_time(Writer *self, PyObject *value, Record *record)
+static INLINE int put_time(Writer *self, DigitForm form, PyObject *value, Record *record)
 {
     int64_t t_ns;
     if (value == self->no_time)
         return 0;
-    if (to_i64(value, &t_ns) < 0)
+    if (to_i64(self, form, value, &t_ns) < 0)
         return -1;
     memcpy(record->bytes, &t_ns, 8);
     record->has_time = 1;
@@ -144,27 +193,27 @@ static int put_time(Writer *self, PyObject *value, Record *record)
         return 0;                          \
     } while (0)
 
-static inline int put_U64(PyObject *value, unsigned char *at)
+static INLINE int put_U64(Writer *self, DigitForm form, PyObject *value, unsigned char *at)
 {
     uint64_t number;
-    if (to_u64(value, &number) < 0)
+    if (to_u64(self, form, value, &number) < 0)
         return -1;
     PUT(uint64_t, number);
 }
 
-static inline int put_I64(PyObject *value, unsigned char *at)
+static INLINE int put_I64(Writer *self, DigitForm form, PyObject *value, unsigned char *at)
 {
     int64_t number;
-    if (to_i64(value, &number) < 0)
+    if (to_i64(self, form, value, &number) < 0)
         return -1;
     PUT(int64_t, number);
 }
 
 #define PUT_NARROW(WIDTH, Type, LOW, HIGH)                            \
-    static inline int put_##WIDTH(PyObject *value, unsigned char *at) \
+    static INLINE int put_##WIDTH(Writer *self, DigitForm form, PyObject *value, unsigned char *at) \
     {                                                                 \
         long number;                                                  \
-        if (to_range(value, LOW, HIGH, &number) < 0)                  \
+        if (to_range(self, form, value, LOW, HIGH, &number) < 0)                  \
             return -1;                                                \
         PUT(Type, number);                                            \
     }
@@ -174,8 +223,9 @@ PUT_NARROW(I16, int16_t, INT16_MIN, INT16_MAX)
 PUT_NARROW(U8, uint8_t, 0, UINT8_MAX)
 PUT_NARROW(BOOL, uint8_t, 0, UINT8_MAX)
 
-static inline int put_F64(PyObject *value, unsigned char *at)
+static INLINE int put_F64(Writer *self, DigitForm form, PyObject *value, unsigned char *at)
 {
+    (void)self, (void)form;
     double number = PyFloat_AsDouble(value);
     if (number == -1.0 && PyErr_Occurred())
         return -1;
@@ -183,20 +233,20 @@ static inline int put_F64(PyObject *value, unsigned char *at)
 }
 
 /* One field, its width known when this is compiled or, for arguments by name, only when it runs. */
-static inline __attribute__((always_inline)) int
-put_value(Writer *self, int width, int offset, PyObject *value, Record *record)
+static INLINE int
+put_value(Writer *self, DigitForm form, int width, int offset, PyObject *value, Record *record)
 {
     unsigned char *at = record->bytes + offset;
     switch (width) {
-    case WIDTH_U64: return put_U64(value, at);
-    case WIDTH_U32: return put_U32(value, at);
-    case WIDTH_U16: return put_U16(value, at);
-    case WIDTH_I16: return put_I16(value, at);
-    case WIDTH_U8: return put_U8(value, at);
-    case WIDTH_BOOL: return put_BOOL(value, at);
-    case WIDTH_I64: return put_I64(value, at);
-    case WIDTH_F64: return put_F64(value, at);
-    case WIDTH_TIME: return put_time(self, value, record);
+    case WIDTH_U64: return put_U64(self, form, value, at);
+    case WIDTH_U32: return put_U32(self, form, value, at);
+    case WIDTH_U16: return put_U16(self, form, value, at);
+    case WIDTH_I16: return put_I16(self, form, value, at);
+    case WIDTH_U8: return put_U8(self, form, value, at);
+    case WIDTH_BOOL: return put_BOOL(self, form, value, at);
+    case WIDTH_I64: return put_I64(self, form, value, at);
+    case WIDTH_F64: return put_F64(self, form, value, at);
+    case WIDTH_TIME: return put_time(self, form, value, record);
     case WIDTH_TRACE: return put_trace(self, value, at);
     default: return put_text_later(value, offset, record);
     }
@@ -230,7 +280,7 @@ static inline int stamp(Writer *self, Record *record)
         t_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     } else {
         PyObject *number = PyObject_CallNoArgs(self->now);
-        int failed = number == NULL || to_i64(number, &t_ns) < 0;
+        int failed = number == NULL || to_i64(self, digit_form, number, &t_ns) < 0;
         Py_XDECREF(number);
         if (failed)
             return -1;

@@ -19,6 +19,14 @@ _Static_assert(sizeof(long) == 8, "narrow fields are read as long");
 #define OPEN (UINT64_C(1) << 63)
 #define NOTHING_DRAWN 0
 
+#define KNOWN_MEMBERS 64
+
+/* A member of an enum that was emitted before, and its number. */
+typedef struct {
+    PyObject *member; /* a reference of our own, so that no other object can take its place in memory */
+    uint64_t number;
+} Known;
+
 typedef struct {
     PyObject_HEAD
     /* OPEN while events are taken, and the last seq that was handed out. One word, so that no seq is drawn after closing. */
@@ -34,6 +42,7 @@ typedef struct {
     PyObject *no_time;         /* the object that stands for an absent t_ns */
     PyObject *trace_bytes;     /* reads the trace ids that are not 32 plain digits */
     PyObject *names[NAMES_COUNT];
+    Known known[KNOWN_MEMBERS];
     Py_buffer buffer;
 #ifdef Py_GIL_DISABLED
     PyMutex mutex;

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from enum import IntEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kvtrail_agent.writer_choice import PURE_PYTHON, WriterKind, c_writer_is_built, writer_in_use
+from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.events import Event
+from kvtrail_schema.identity import StepId
 
 from tests.agent import fuzz_emit
 from tests.agent.rings import make_ring, writer_class
@@ -40,6 +43,36 @@ def test_both_writers_leave_the_same_bytes(drawn: list[Event], batches: list[tup
             ring.close()
 
     assert left[0] == left[1]
+
+
+def test_numbers_at_every_border_are_written_as_they_are(tmp_path: Path) -> None:
+    """Around every power of two, where an interpreter's numbers grow by a digit: each is read back, or refused where it must."""
+    borders = {power + step for power in (1 << bit for bit in range(65)) for step in (-1, 0, 1)}
+    fitting = sorted(number for number in borders if number < NO_U64)
+    ring = make_ring(tmp_path, slot_count=1 << 9, kind=WriterKind.C)
+    for number in fitting:
+        ring.writer.step_started(StepId(number), -number if number < 1 << 63 else 0)
+    refused = [ring.writer.step_started(StepId(number), 0) for number in (-1, 1 << 64, (1 << 64) + 1)]
+    table = ring.take().table
+
+    assert fitting == table["step"].to_pylist()
+    assert [-number if number < 1 << 63 else 0 for number in fitting] == table["t_ns"].to_pylist()
+    assert [len(fitting) + place for place in (1, 2, 3)] == refused
+    ring.close()
+
+
+def test_members_of_enums_keep_their_numbers(tmp_path: Path) -> None:
+    """More members than the writer remembers, most of them gone again: none is taken for another."""
+    ring = make_ring(tmp_path, kind=WriterKind.C, slot_count=1 << 12)
+    expected = []
+    for turn in range(5):
+        many = IntEnum(f"Many{turn}", {f"N{number}": number for number in range(1, 200)})  # type: ignore[misc]  # made as it runs
+        for member in many:
+            ring.writer.step_started(StepId(member), int(member))
+            expected.append(int(member))
+
+    assert expected == ring.take().table["step"].to_pylist()
+    ring.close()
 
 
 @pytest.mark.parametrize("seed", SEEDS)

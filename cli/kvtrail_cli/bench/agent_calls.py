@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 CALLS: Final = 2_000
 BLOCKS: Final = 40
+ROWS: Final = 20_000
+"""Of blocks, a round: so many calls that what is measured is the calls and not the first of them."""
 SLOTS: Final = 1 << 16
 _DRAW: Final = random.Random(1)  # noqa: S311 - ids of a benchmark
 BLOCK, REQ = BlockId(_DRAW.getrandbits(64)), RequestId(_DRAW.getrandbits(63))
@@ -66,12 +68,12 @@ def emit_loop(writer: EmitMethods) -> Loop:
 
 
 def block_loop(writer: BlockWriter) -> Loop:
-    """The same rows, forty a call, their ids in a numpy buffer."""
+    """The same rows, `ROWS` of them, forty a call, their ids in a numpy buffer."""
     emit = writer.emit_blocks
     ids = np.random.default_rng(1).integers(0, 2**63, BLOCKS, dtype=np.uint64)
 
     def run() -> None:
-        for _ in range(CALLS // BLOCKS):
+        for _ in range(ROWS // BLOCKS):
             emit(Kind.SWAP_IN_LOADED, ids, op=OP, src=NVME, dst=GPU, bytes=2_097_152, tokens=512, req=REQ, prefetch=PREFETCH)
 
     return run
