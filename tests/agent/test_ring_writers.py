@@ -46,7 +46,7 @@ def test_both_writers_leave_the_same_bytes(drawn: list[Event], batches: list[tup
 
 
 def test_numbers_at_every_border_are_written_as_they_are(tmp_path: Path) -> None:
-    """Around every power of two, where an interpreter's numbers grow by a digit: each is read back, or refused where it must."""
+    """Around every power of two, where an interpreter's numbers grow by a digit: each is read back, or refused if it must."""
     borders = {power + step for power in (1 << bit for bit in range(65)) for step in (-1, 0, 1)}
     fitting = sorted(number for number in borders if number < NO_U64)
     ring = make_ring(tmp_path, slot_count=1 << 9, kind=WriterKind.C)
