@@ -9,6 +9,7 @@ import torch
 from kvtrail_engine.clock import SystemClock
 from kvtrail_engine.runtime.arena import Arena
 from kvtrail_engine.runtime.copies import CopyStream
+from kvtrail_engine.runtime.device import make_deterministic
 from kvtrail_engine.settings import EngineSettings, FloorSettings, ModelSettings
 from kvtrail_engine.tiers.block import Copy, CopyState
 from kvtrail_engine.tiers.floor import Floor
@@ -29,6 +30,7 @@ def bench_host(block_bytes: int, op_blocks: int, rounds: int, advance: Callable[
     """GB a second from host to the gpu's arena, on the CPU."""
     settings = EngineSettings(data_dir=Path(), block_tokens=32, model=_model_of(block_bytes))
     cpu, clock = torch.device("cpu"), SystemClock()
+    make_deterministic(cpu)  # as in an engine: one thread a copy, on both sides
     gpu, host = Arena(settings, SLOTS, cpu), Arena(settings, SLOTS, cpu)
     mover = HostMover(gpu, host, CopyStream(cpu, clock), Floor(FloorSettings(), clock), clock)
     ops = [[(at * op_blocks + n) % SLOTS for n in range(op_blocks)] for at in range(OPS)]
