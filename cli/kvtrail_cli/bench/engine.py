@@ -59,6 +59,7 @@ def bench_engine(load: EngineLoad, directory: Path, advance: Advance) -> EngineB
         step_us=step_us,
         step_compute_us=compute_us,
         step_overhead_us=step_us - compute_us,
+        step_overhead_ratio=(step_us - compute_us) / compute_us,
         queue_depth=load.queue_depth,
         block_bytes=nvme.block_bytes,
         op_blocks=load.op_blocks,

@@ -36,6 +36,8 @@ class EngineBench(msgspec.Struct, frozen=True):
     """Of it, what the device computed."""
     step_overhead_us: float
     """The rest: bookkeeping, upload, sampling."""
+    step_overhead_ratio: float
+    """The rest over the compute."""
     queue_depth: int
     block_bytes: int
     op_blocks: int

@@ -51,8 +51,9 @@ def _view(found: EngineBench) -> Table:
     }
     for name, beside in rows.items():
         table.add_row(name, *_cells(beside))
-    table.add_row("step, µs, and its compute", f"{found.step_us:,.0f}", f"{found.step_compute_us:,.0f}", "", "")
-    table.add_row("bookkeeping of a step, µs", f"{found.step_overhead_us:,.0f}", "", "", "")
+    table.add_row("a whole step, µs", f"{found.step_us:,.0f}", "", "", "")
+    bookkeeping = f"{found.step_overhead_us:,.0f}", f"{found.step_compute_us:,.0f}", f"{found.step_overhead_ratio:.2f}", ""
+    table.add_row("bookkeeping of a step, µs, beside its compute", *bookkeeping)
     table.add_row("load of the machine before, per processor", f"{found.load_per_cpu:.1f}", "", "", "")
     return table
 
