@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+import msgspec
 from kvtrail_schema.identity import RequestId
 
-from kvtrail_collector.attribution import attribute
 from kvtrail_collector.attribution_shapes import Attribution
 from kvtrail_collector.errors import Busy, NotFound, QuestionInvalid
+from kvtrail_collector.questions.attribution import attribute_stored
 from kvtrail_collector.questions.facts import device, kinds_present
 from kvtrail_collector.questions.requests import find_request
 from kvtrail_collector.questions.rows import event_rows, streams
@@ -132,5 +133,5 @@ class Answers:
             if question.engine is not None and not wanted:
                 names = ", ".join(sorted({one.engine for one in known})) or "none yet"
                 raise NotFound(f"no engine {question.engine!r}", where="streams", do=f"engines that were heard of: {names}")
-            table = event_rows(cursor, wanted)
-        return attribute(table, window=question.window, reference=question.reference, seed=question.seed)
+            found = attribute_stored(cursor, wanted, question.window, question.reference, seed=question.seed)
+        return msgspec.structs.replace(found, device=self.device())

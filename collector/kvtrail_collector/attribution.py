@@ -63,6 +63,11 @@ def attribute_recording(
     return _Explainer(recording, population, choice, device).explain(searched=searched, seed=seed)
 
 
+def explain(recording: Recording, choice: Choice, *, searched: bool, seed: int) -> Attribution:
+    """As `attribute`, for a window and a reference that are chosen, and a recording of at least their requests."""
+    return _Explainer(recording, population_of(recording), choice, device_of(recording)).explain(searched=searched, seed=seed)
+
+
 class _Explainer:
     """Puts one answer together. Used once, by one thread."""
 

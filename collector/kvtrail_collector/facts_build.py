@@ -53,13 +53,16 @@ class Recording:
         return self.requests[int(places[-1])] if len(places) else None
 
 
-def recording_of_table(table: pa.Table, holes: dict[Stream, list[Interval]] | None = None) -> Recording:
+def recording_of_table(
+    table: pa.Table, holes: dict[Stream, list[Interval]] | None = None, *, now_ns: int | None = None
+) -> Recording:
     """Facts of all requests that arrive in a table. About a microsecond a row.
 
-    `holes` replaces what the table's own seqs say, for a table that is only a selection of the stored rows.
+    For a table that is only a selection of the stored rows, `holes` replaces what its own seqs say, and `now_ns` is the
+    latest time that is known of its streams.
     """
     rows = rows_of_table(table)
-    return recording_of_rows(rows if holes is None else _with_holes(rows, holes))
+    return recording_of_rows(rows if holes is None else _with_holes(rows, holes), now_ns)
 
 
 def recording_of_events(events: Iterable[Event], stream: Stream | None = None) -> Recording:
@@ -79,10 +82,10 @@ def _with_holes(rows: Rows, holes: dict[Stream, list[Interval]]) -> Rows:
     return Rows(holes=spans, **others)
 
 
-def recording_of_rows(rows: Rows) -> Recording:
+def recording_of_rows(rows: Rows, now_ns: int | None = None) -> Recording:
     """Facts, ops and steps of rows."""
     ops, steps = op_columns(rows), step_columns(rows)
-    lines = tuple(timelines(rows, steps))
+    lines = tuple(timelines(rows, steps, now_ns))
     return Recording(rows, ops, steps, lines, fact_columns(rows, ops, steps, lines))
 
 

@@ -56,15 +56,15 @@ def step_columns(rows: Rows) -> StepColumns:
     return StepColumns(*(getattr(found, name)[by_time] for name in StepColumns.__slots__))
 
 
-def timelines(rows: Rows, steps: StepColumns) -> list[Timeline]:
-    """What the requests of each stream share."""
-    return [_timeline(rows, steps.of_stream(index), index) for index in range(len(rows.streams))]
+def timelines(rows: Rows, steps: StepColumns, now_ns: int | None = None) -> list[Timeline]:
+    """What the requests of each stream share; `now_ns` where more is known of their time than the rows say."""
+    return [_timeline(rows, steps.of_stream(index), index, now_ns) for index in range(len(rows.streams))]
 
 
-def _timeline(rows: Rows, steps: StepColumns, index: int) -> Timeline:
+def _timeline(rows: Rows, steps: StepColumns, index: int, now_ns: int | None) -> Timeline:
     """When steps of one stream ran, and where rows of it are missing."""
     own = rows.t_ns[rows.stream == index]
-    last_ns = int(own.max()) if len(own) else 0
+    last_ns = max(int(own.max()) if len(own) else 0, now_ns or 0)
     known, unknown = _runs(steps.start_ns.tolist(), steps.end_ns.tolist(), last_ns)
     busy = merged(known)
     lengths = np.cumsum([0, *(end - start for start, end in busy)]).tolist()

@@ -141,7 +141,8 @@ def expanded(low: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
 def distinct(values: IntArray) -> IntArray:
     """The values in order, each once. By sorting, which costs a tenth of hashing where most values differ."""
     ordered = np.sort(values)
-    return ordered[np.append([True], ordered[1:] != ordered[:-1])[: len(ordered)]]
+    first = np.append([True], ordered[1:] != ordered[:-1])[: len(ordered)]
+    return np.asarray(ordered[first])
 
 
 def bounds_of(groups: IntArray, count: int) -> IntArray:

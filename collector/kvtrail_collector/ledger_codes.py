@@ -111,9 +111,9 @@ def op_codes(src: IntArray, dst: IntArray) -> IntArray:
 _TIERED: Final = (Component.TIER_QUEUE, Component.ALLOC, Component.SUBMIT, Component.STORAGE_READ)
 
 
-def cause_place(code: int) -> int:
-    """The component and tier of a code, without its reason."""
-    return code - code % _TIER
+def cause_places(codes: IntArray) -> IntArray:
+    """The component and tier of codes, without their reasons."""
+    return codes - codes % _TIER
 
 
 __all__ = [
@@ -126,7 +126,7 @@ __all__ = [
     "PURE_STEP_CODE",
     "STALLED_CODE",
     "UNATTRIBUTED_CODE",
-    "cause_place",
+    "cause_places",
     "chunk_codes",
     "code_of",
     "computed_reasons",

@@ -8,7 +8,7 @@ import numpy as np
 from kvtrail_collector.facts_build import Recording
 from kvtrail_collector.facts_names import models, namespaces_of, tenants
 from kvtrail_collector.facts_rows import BoolArray, IntArray
-from kvtrail_collector.ledger_codes import cause_place, label_of
+from kvtrail_collector.ledger_codes import cause_places, label_of
 from kvtrail_collector.ledger_columns import ledgers_of
 from kvtrail_collector.ledger_paint import Amounts
 from kvtrail_collector.ledger_parts import Component
@@ -74,9 +74,15 @@ def population_of(recording: Recording) -> Population:
 
 def by_cause(amounts: Amounts) -> tuple[tuple[Cause, ...], IntArray]:
     """Amounts by cause, reasons added up; the causes are in the order of tables, as labels are."""
-    places = [cause_place(code) for code in amounts.codes.tolist()]
+    places = cause_places(amounts.codes).tolist()
     kept = list(dict.fromkeys(places))
     table = np.zeros((len(amounts.ns), len(kept)), dtype=np.int64)
     for column, place in enumerate(places):
         table[:, kept.index(place)] += amounts.ns[:, column]
-    return tuple(Cause(*label_of(place)[:2]) for place in kept), table
+    return tuple(cause_of(place) for place in kept), table
+
+
+def cause_of(code: int) -> Cause:
+    """The cause that a label's code belongs to."""
+    label = label_of(code)
+    return Cause(label.component, label.tier)

@@ -16,6 +16,7 @@ from kvtrail_schema.clock import Clock, SystemClock
 
 from kvtrail_collector.app import create_app
 from kvtrail_collector.errors import SettingsInvalid
+from kvtrail_collector.ledger_keeper import LedgerKeeper
 from kvtrail_collector.seal_settings import seal_policy
 from kvtrail_collector.security import make_guard
 from kvtrail_collector.settings import Settings
@@ -50,6 +51,7 @@ class CollectorServer:
     def __init__(self, settings: Settings, store: Store, *, clock: Clock, sources: Mapping[str, str] | None = None) -> None:
         self._source = _open_source(settings, store, clock)
         app = create_app(settings, store, clock, sources, None if self._source is None else self._source.monitor)
+        self._keeper = LedgerKeeper(store, clock)
         self._socket = _bind(settings)
         self._server = _QuietServer(
             uvicorn.Config(
@@ -69,8 +71,8 @@ class CollectorServer:
         self.address: Final = Address(host, port, "https" if settings.tls_certificate else "http")
 
     def run(self) -> None:
-        """Answer calls, and read from Kafka where that is set, until `stop`; then finish what is under way. Blocks."""
-        with contextlib.closing(self._socket), _reading(self._source):
+        """Answer calls, read from Kafka if that is set, and keep ledgers, until `stop`; then finish what began. Blocks."""
+        with contextlib.closing(self._socket), _reading(self._source), self._keeper:
             self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:

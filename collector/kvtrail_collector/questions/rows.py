@@ -18,6 +18,7 @@ COLUMNS: Final = (
 """Columns that explaining needs, beside `kind`, `tier` and `text`; the others stay where they are."""
 
 _DRILLS: Final = f"{Kind.FAULT_INJECTED.value}, {Kind.FAULT_CLEARED.value}"
+_DECLARED: Final = ", ".join(str(kind.value) for kind in (Kind.TIER_DECLARED, Kind.NAMESPACE_DECLARED, Kind.MANIFEST_DECLARED))
 _COLUMN_LIST: Final = ", ".join(f'"{name}"' for name in COLUMNS)
 
 # What a drill says is blanked, its seq stays: explaining must not read it, and must not take it for a hole either.
@@ -27,6 +28,7 @@ SELECT stream_id, CASE WHEN kind IN ({_DRILLS}) THEN 0 ELSE kind END::USMALLINT 
     {_COLUMN_LIST}
 FROM events WHERE stream_id IN (SELECT unnest(?::INTEGER[]))
 """  # noqa: S608  # constants of ours
+_WITHIN: Final = f"AND (t_ns BETWEEN ? AND ? OR kind IN ({_DECLARED}))"
 _STREAMS: Final = "SELECT stream_id, engine, epoch, rank FROM streams ORDER BY stream_id"
 
 
@@ -44,13 +46,14 @@ def streams(cursor: duckdb.DuckDBPyConnection) -> list[StreamRow]:
     return [StreamRow(*row) for row in cursor.execute(_STREAMS).fetchall()]
 
 
-def event_rows(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow]) -> pa.Table:
-    """All rows of some streams; about a second for ten million."""
-    table = cursor.execute(_ROWS, [[stream.stream_id for stream in wanted]]).to_arrow_table()
-    return _named(table, wanted)
+def event_rows(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow], span: tuple[int, int] | None = None) -> pa.Table:
+    """All rows of some streams, or those of a span of time and what was declared before; about a second for ten million."""
+    ids = [stream.stream_id for stream in wanted]
+    found = cursor.execute(_ROWS, [ids]) if span is None else cursor.execute(f"{_ROWS} {_WITHIN}", [ids, *span])
+    return named_rows(found.to_arrow_table(), wanted)
 
 
-def _named(table: pa.Table, wanted: list[StreamRow]) -> pa.Table:
+def named_rows(table: pa.Table, wanted: list[StreamRow]) -> pa.Table:
     """The table with engine, epoch and rank in place of the stream's id, each name held once."""
     ids = pa.array([stream.stream_id for stream in wanted], pa.int32())
     index = pc.index_in(table["stream_id"].combine_chunks(), value_set=ids)

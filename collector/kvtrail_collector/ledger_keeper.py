@@ -1,0 +1,116 @@
+"""Keeps the ledgers of stored requests: the thread `kvtrail-ledger`, beside the writer and outside ingest."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Final, NamedTuple, Self
+
+import duckdb
+import numpy as np
+from kvtrail_schema.clock import Clock
+
+from kvtrail_collector.errors import CollectorError
+from kvtrail_collector.ledger_pass import Computed, compute, keep
+from kvtrail_collector.questions.rows import streams
+from kvtrail_collector.store import Store, Touched, take_touched
+
+_MOST_AT_ONCE: Final = 50_000
+_EVERY_S: Final = 1.0
+_WITH_HOLES: Final = """
+SELECT stream_id FROM seq_ranges GROUP BY stream_id HAVING count(*) > 1 UNION SELECT stream_id FROM ledger_holes
+"""
+_LOG: Final = logging.getLogger(__name__)
+
+
+class LedgerStatistics(NamedTuple):
+    """What the keeper did since its start."""
+
+    requests: int = 0
+    """Ledgers kept, those computed again counted again."""
+    failures: int = 0
+    """Passes that failed; each was, or will be, tried again."""
+
+
+class LedgerKeeper:
+    """Computes ledgers of touched requests about once a second. A context manager; `run_once` may be called by any thread."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._stopping = threading.Event()
+        self._turn = threading.Lock()  # one pass at a time
+        self._seen_version = -1  # guarded by _turn
+        self._lock = threading.Lock()
+        self._statistics = LedgerStatistics()  # guarded by _lock
+        self._thread = threading.Thread(target=self._run, name="kvtrail-ledger", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Start the thread."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the thread, after the pass that is under way."""
+        self._stopping.set()
+        self._thread.join()
+
+    def statistics(self) -> LedgerStatistics:
+        """What it did. Any thread; cheap."""
+        with self._lock:
+            return self._statistics
+
+    def run_once(self) -> int:
+        """Compute and keep what can be now; returns for how many requests. Blocks for seconds where many are touched.
+
+        Raises:
+            CollectorError: nothing is lost; it is tried again.
+        """
+        with self._turn:
+            with self._store.read() as cursor:
+                touched = take_touched(cursor, _MOST_AT_ONCE)
+                changed = set(_streams(touched)) | self._with_holes(cursor)
+                known = [stream for stream in streams(cursor) if stream.stream_id in changed]
+                now = self._clock.wall_ns()
+                computed = [compute(cursor, stream, _requests(touched, stream.stream_id), now) for stream in known]
+            if any(computed):
+                self._store.run(lambda connection: keep(connection, touched, computed)).result()
+        return self._count(computed)
+
+    def _with_holes(self, cursor: duckdb.DuckDBPyConnection) -> set[int]:
+        """The streams that have holes, or had, where anything was stored since the last pass."""
+        version = self._store.version
+        if version == self._seen_version:
+            return set()
+        self._seen_version = version
+        return {int(row[0]) for row in cursor.execute(_WITH_HOLES).fetchall()}
+
+    def _count(self, computed: list[Computed]) -> int:
+        """Add to the statistics."""
+        kept = sum(each.rows.num_rows for each in computed)
+        with self._lock:
+            self._statistics = self._statistics._replace(requests=self._statistics.requests + kept)
+        return kept
+
+    def _run(self) -> None:
+        """Pass after pass, without a pause while there is much to do."""
+        while not self._stopping.is_set():
+            try:
+                again = self.run_once() >= _MOST_AT_ONCE // 2
+            except CollectorError as error:
+                _LOG.warning("ledgers could not be kept, and will be tried again: %s", error)
+                again = False
+                with self._lock:
+                    self._statistics = self._statistics._replace(failures=self._statistics.failures + 1)
+            if not again:
+                self._stopping.wait(_EVERY_S)
+
+
+def _streams(touched: Touched) -> list[int]:
+    """The streams of touched requests."""
+    return [int(stream) for stream in np.unique(touched.requests["stream_id"].to_numpy()).tolist()]
+
+
+def _requests(touched: Touched, stream_id: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """The touched requests of one stream."""
+    own = touched.requests["stream_id"].to_numpy() == stream_id
+    return np.asarray(touched.requests["req"].to_numpy()[own], dtype=np.uint64)

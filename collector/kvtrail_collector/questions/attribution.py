@@ -1,0 +1,50 @@
+"""Attribution over a store: the spike is found in kept ledgers, and only its events, and those of the reference, are read."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+from kvtrail_schema.identity import Stream
+
+from kvtrail_collector.attribution import attribute, explain
+from kvtrail_collector.attribution_shapes import Attribution
+from kvtrail_collector.facts_build import Recording, recording_of_table
+from kvtrail_collector.facts_rows import Interval
+from kvtrail_collector.ledger_rows import LOOK_NS, holes_of, identity_of, last_ns
+from kvtrail_collector.population import Population
+from kvtrail_collector.questions.population import stored_population
+from kvtrail_collector.questions.rows import StreamRow, event_rows
+from kvtrail_collector.window import Choice, choose, search_window
+
+
+def attribute_stored(
+    cursor: duckdb.DuckDBPyConnection,
+    wanted: list[StreamRow],
+    window: Interval | None = None,
+    reference: Interval | None = None,
+    *,
+    seed: int = 0,
+) -> Attribution:
+    """As `attribute`, for the stored requests of some streams. Worker thread; half a second, and the reading of the windows."""
+    population = stored_population(cursor, wanted).population
+    found = window or (search_window(population, seed=seed) if len(population) else None)
+    choice = choose(population, found, reference) if found else None
+    if found is None and len(population):
+        return Attribution(why_not="no spike: no stretch of time is slower than chance makes one")
+    if choice is None:
+        return attribute(event_rows(cursor, wanted, found), window, reference, seed=seed)
+    return explain(_recording(cursor, wanted, _span(population, choice)), choice, searched=window is None, seed=seed)
+
+
+def _span(population: Population, choice: Choice) -> Interval:
+    """The time in which the requests of both windows lived, and a while around it."""
+    low = min(choice.window[0], choice.reference[0])
+    own = population.arrived_in(low, max(choice.window[1], choice.reference[1]))
+    return low - LOOK_NS, int(np.max(own.arrived_ns + own.latency_ns, initial=low)) + LOOK_NS
+
+
+def _recording(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow], span: Interval) -> Recording:
+    """What was recorded in a span of time."""
+    holes: dict[Stream, list[Interval]] = {identity_of(stream): holes_of(cursor, stream.stream_id) for stream in wanted}
+    now_ns = max((last_ns(cursor, stream.stream_id) for stream in wanted), default=0)
+    return recording_of_table(event_rows(cursor, wanted, span), holes, now_ns=now_ns)
