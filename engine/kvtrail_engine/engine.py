@@ -163,8 +163,11 @@ class Engine:
 
         Raises:
             TimeoutError: the engine's thread did not come to it.
+            EngineFailedError: that thread has ended by a defect.
             Exception: whatever the question raised.
         """
+        if self._core.failure is not None:
+            raise self._core.failure
         answer: Future[T] = Future()
 
         def run() -> None:

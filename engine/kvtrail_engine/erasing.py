@@ -2,6 +2,7 @@
 
 import threading
 
+from kvtrail_engine.errors import EngineFailedError
 from kvtrail_engine.invalidation import Ask, Invalidator, erase_owed
 
 LONGEST_PAUSE = 16
@@ -66,7 +67,7 @@ class Erasing:
         try:
             erase_owed(self._invalidator, self._ask)
             is_done = self._ask(lambda: self._invalidator.owed) == 0
-        except TimeoutError:  # the engine is too busy to be asked
+        except (TimeoutError, EngineFailedError):  # too busy to be asked, or at its end
             is_done = False
         if not is_done:
             self.owe()

@@ -72,7 +72,7 @@ class Lifecycle:
         self._sequences[handle.req] = sequence
         if spec.supersedes is not None:
             self.cancel(spec.supersedes, CancelReason.SUPERSEDED)
-        reason = self._why_never(sequence)
+        reason = self._why_never(sequence) or self._why_not_now()
         if reason is not None:
             self._reject(sequence, reason)
             return
@@ -180,6 +180,11 @@ class Lifecycle:
         quota_slots = settings.quota_slots(Tier.GPU, sequence.owner)
         is_over = quota_slots is not None and sequence.total_blocks > quota_slots
         return RejectReason.TENANT_QUOTA if is_over else None
+
+    def _why_not_now(self) -> RejectReason | None:
+        """Whether so many wait already that another one is refused, so that nothing grows without a bound."""
+        is_full = len(self._scheduler.waiting) >= self._context.settings.step.max_waiting
+        return RejectReason.BACKPRESSURE if is_full else None
 
     def _is_at_quota(self, sequence: Sequence) -> bool:
         """Whether a request would take more of the gpu than its tenant may have beside what the tenant uses now."""

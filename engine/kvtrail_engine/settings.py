@@ -111,6 +111,8 @@ class StepSettings:
 
     budget_tokens: int = 256
     max_sequences: int = 32
+    max_waiting: int = 16_384
+    """So many requests may wait for a place; one more is rejected with reason `backpressure`."""
     floor_ns: int = 0
     floor_prefill_token_ns: int = 0
     floor_decode_token_ns: int = 0
@@ -275,7 +277,7 @@ class EngineSettings:
         return {
             "block_tokens must be positive": self.block_tokens < 1,
             "step.budget_tokens must hold at least one block": self.step.budget_tokens < self.block_tokens,
-            "step.max_sequences must be positive": self.step.max_sequences < 1,
+            "step.max_sequences and step.max_waiting must be positive": min(self.step.max_sequences, self.step.max_waiting) < 1,
             "model.width must be heads times an even head width": bool(model.width % model.heads or model.head_width % 2),
             "model.heads must be a multiple of model.kv_heads": bool(model.heads % model.kv_heads),
             "the gpu needs a slot, and each tier workers and queue_ops of at least 1": self.gpu.slots < 1
