@@ -27,6 +27,7 @@ from kvtrail_schema.reasons import AgentReason
 from kvtrail_agent import ring_layout as layout
 from kvtrail_agent.emit_methods import EmitMethods
 from kvtrail_agent.errors import AgentError, RingError
+from kvtrail_agent.nvml import NvmlSampler
 from kvtrail_agent.ring_file import RING_SUFFIX, RingFile, create_ring
 from kvtrail_agent.settings import AgentSettings, check_settings
 from kvtrail_agent.shipping import (
@@ -151,10 +152,19 @@ class Recorder(EmitMethods):
             self._revive()  # one that died since the last beat must not leave the rest behind
         return self._shipping.wait(self._settings.close_timeout_ms / 1000 if timeout_s is None else timeout_s)
 
+    def undelivered(self) -> tuple[Path, ...]:
+        """The directories in which events of this recorder still lie: its ring's, its spool's. `kvtrail agent recover` sends
+        them, and so does the next start with the same directories.
+        """
+        settings, path = self._settings, self._ring.path
+        places = ((settings.ring_dir, path), (settings.spool_dir, settings.spool_dir / path.stem))
+        return tuple(directory for directory, own in places if own.exists())
+
     def _end(self) -> None:
         """Record the stop and let go of the ring."""
         self._stop.set()
         self._heartbeat.join()
+        self._sampler.close()
         self.agent_stopped(AgentReason.RECORDER, self.produced + 1)
         # An emit method looks at `_closed` and draws its seq without letting go of the interpreter in between, those with
         # a text under this lock; so no seq is drawn after the last one was stated.
@@ -177,6 +187,10 @@ class Recorder(EmitMethods):
         self._shipping = self._ship()
         self._heartbeat = threading.Thread(target=self._beat, name="kvtrail-heartbeat", daemon=True)
         self._heartbeat.start()
+        interval_ms = self._settings.nvml_interval_ms
+        self._sampler = NvmlSampler(self, interval_s=interval_ms / 1000)
+        if interval_ms:
+            self._sampler.start()
 
     def _ship(self) -> Shipping:
         """Start the shipper of this ring, as the mode asks for."""

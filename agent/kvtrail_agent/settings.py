@@ -88,6 +88,9 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(ge=10, le=60_000, description="how often recorder and shipper say that they live")
     ] = 1000
     close_timeout_ms: Annotated[int, Meta(ge=0, le=600_000, description="how long close() waits for delivery")] = 2000
+    nvml_interval_ms: Annotated[
+        int, Meta(ge=0, le=600_000, description="how often GPUs are sampled by NVML, in a thread of its own; 0: never")
+    ] = 0
 
 
 def setting_docs() -> list[tuple[str, str, str]]:

@@ -21,12 +21,13 @@ DELIVERY_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a recorded run left: the engine's own figures, and whether everything recorded was delivered."""
+    """What a recorded run left: the engine's own figures, and whether everything recorded was delivered, or where it lies."""
 
     result: RunResult
     epoch: int
     produced: int
     delivered: bool
+    undelivered_in: tuple[str, ...] = ()
 
 
 def run_recorded(
@@ -59,4 +60,5 @@ def run_recorded(
         if recorder is None:
             return Session(result, 0, 0, delivered=True)
         delivered = recorder.close(DELIVERY_TIMEOUT_S)
-        return Session(result, recorder.stream.epoch, recorder.produced, delivered)
+        undelivered = () if delivered else tuple(str(directory) for directory in recorder.undelivered())
+        return Session(result, recorder.stream.epoch, recorder.produced, delivered, undelivered)

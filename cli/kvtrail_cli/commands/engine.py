@@ -48,6 +48,7 @@ class EngineRun(msgspec.Struct, frozen=True):
     delivered: bool
     floors: str
     device: str
+    undelivered_in: tuple[str, ...] = ()
     schema: int = 1
 
 
@@ -88,6 +89,9 @@ def run(  # noqa: PLR0917 - one parameter a flag
     spool_dir: Annotated[
         Path | None, typer.Option(help="Where events wait on disk; absent: the user's state directory.")
     ] = None,
+    nvml_interval_ms: Annotated[
+        int, typer.Option(envvar="KVTRAIL_NVML_INTERVAL_MS", min=0, help="Sample GPUs by NVML so often; 0: never.")
+    ] = 0,
     *,
     skip_bad_lines: Annotated[bool, typer.Option(help="Skip and count wrong lines of a trace instead of ending.")] = False,
     json: Json = False,
@@ -96,6 +100,7 @@ def run(  # noqa: PLR0917 - one parameter a flag
     from kvtrail_cli.engine_profiles import TraceChoice, chat_profile, trace_profile  # noqa: PLC0415 - loads torch
 
     agent = agent_settings(name, transport, TransportFiles(token_file, kafka_options_file), RecorderDirs(ring_dir, spool_dir))
+    agent = agent and msgspec.structs.replace(agent, nvml_interval_ms=nvml_interval_ms)
     with tempfile.TemporaryDirectory(prefix="kvtrail-nvme-") as temporary:
         where = data_dir or Path(temporary)
         if trace is None:
@@ -158,6 +163,7 @@ def run_profile(profile: "Profile", agent: AgentSettings | None) -> EngineRun:
         delivered=session.delivered,
         floors=result.floors,
         device=result.device,
+        undelivered_in=session.undelivered_in,
     )
 
 
@@ -173,7 +179,19 @@ def _view(answer: EngineRun) -> RenderableType:
     ]
     if answer.skipped_lines:
         lines.append(f"lines of the trace skipped: {len(answer.skipped_lines):,} ({answer.skipped_lines[0]} first)")
+    lines += _left(answer.undelivered_in)
     return Group(*(Text(line) for line in lines))
+
+
+def _left(directories: tuple[str, ...]) -> list[str]:
+    """Where events lie that nobody took, and who sends them."""
+    if not directories:
+        return []
+    commands = " and ".join(f"kvtrail agent recover {directory}" for directory in directories)
+    return [
+        f"what was not delivered lies in {' and '.join(directories)}; the recorder's shipper tries for a minute more,",
+        f"then the next engine with the same directories sends it, or you do: {commands}",
+    ]
 
 
 def _ms(value: float | None) -> str:
