@@ -4,98 +4,83 @@ The ordinary suite turns over each byte of a small record, and some of a usual o
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
+import redis
 from kvtrail_engine.engine import Engine
-from kvtrail_engine.nvme_settings import DirectIo, NvmeSettings
-from kvtrail_engine.proof import settle, sink
-from kvtrail_engine.request import RequestResult, RequestSpec
-from kvtrail_engine.settings import EngineSettings, ModelSettings, TierSettings
+from kvtrail_engine.redis_process import RedisProcess
+from kvtrail_engine.settings import EngineSettings, TierSettings
 from kvtrail_engine.testing import CollectingEmitter
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.events import Event, PrefillChunk, PrefixMiss, SwapInFailed
-from kvtrail_schema.identity import BlockId
-from kvtrail_schema.reasons import MissReason, PrefillReason, SwapInFailReason
+from kvtrail_schema.identity import Slot
 
-from tests.engine.engines import tiny
+from tests.engine.flips import assert_all_noticed, bits, left_on, long_prompt, places, small, usual
 from tests.engine.records import flip_byte, stored_slots
+from tests.redis_server import redis_server, remote_of
 
 IS_LONG = bool(os.environ.get("KVTRAIL_LONG"))
-BLOCKS = 16
-FILES = NvmeSettings(direct=DirectIo.OFF)
+STEP = 1 if IS_LONG else 257
 
 pytestmark = pytest.mark.timeout(3600 if IS_LONG else 120)
 
 
-def small(data_dir: Path) -> EngineSettings:
-    """Blocks of 512 bytes, so that a record is three times that."""
-    model = ModelSettings(layers=1, width=16, heads=2, kv_heads=1, hidden=16)
-    return replace(tiny(data_dir, nvme_files=FILES), block_tokens=8, model=model)
-
-
-def usual(data_dir: Path) -> EngineSettings:
-    """Blocks as everywhere else."""
-    return tiny(data_dir, nvme_files=FILES)
-
-
-def on_nvme(engine: Engine, spec: RequestSpec) -> RequestResult:
-    """Ask, and leave the prompt's blocks on nvme alone."""
-    answer = engine.submit(spec).result(30)
-    settle(engine)
-    sink(engine, Tier.NVME)
-    engine.ask(lambda: engine.maintenance.clear(Tier.GPU))
-    return answer
-
-
-def bits(answer: RequestResult) -> bytes:
-    """The logits of an answer's first token."""
-    assert answer.first_logits is not None
-    return answer.first_logits.tobytes()
-
-
-def places(record_bytes: int, step: int) -> Iterator[list[int]]:
-    """Every `step`-th byte of a record, and its last one, a few at a time."""
-    wanted = sorted({*range(0, record_bytes, step), record_bytes - 1})
-    for start in range(0, len(wanted), BLOCKS):
-        yield wanted[start : start + BLOCKS]
-
-
-def of_miss(events: Sequence[Event]) -> dict[BlockId, MissReason]:
-    """The blocks that were missed in the end, and why."""
-    return {event.block: event.reason for event in events if isinstance(event, PrefixMiss)}
-
-
-@pytest.mark.parametrize(
-    ("settings", "step"), [(small, 1), pytest.param(usual, 1 if IS_LONG else 257, id=f"usual-{1 if IS_LONG else 257}")]
-)
-def test_flipping_any_byte_of_any_record(data_dir: Path, settings: Callable[[Path], EngineSettings], step: int) -> None:
+@pytest.mark.parametrize(("settings", "step"), [(small, 1), pytest.param(usual, STEP, id=f"usual-{STEP}")])
+def test_flipping_any_byte_of_any_record(
+    data_dir: Path, recorded: CollectingEmitter, settings: Callable[[Path], EngineSettings], step: int
+) -> None:
     """Each byte once, in one of a prompt's records: a miss with reason checksum, a recompute for it, the bits of before."""
-    given = settings(data_dir)
-    prompt = np.random.default_rng(1).integers(0, 1024, BLOCKS * given.block_tokens + 1, dtype=np.int64)
-    spec, turned = RequestSpec("r", prompt, 1, keep_logits=True), 0
-    random = np.random.default_rng(2)
-    recorded = CollectingEmitter()
-    with Engine(replace(given, gpu=TierSettings(slots=40)), [recorded.as_emitter()]) as engine:
-        first, blocks = on_nvme(engine, spec), engine.blocks_of(spec)
+    given, random, turned = settings(data_dir), np.random.default_rng(2), 0
+    spec = long_prompt(given)
+    with Engine(given, [recorded.as_emitter()]) as engine:
+        first, blocks = left_on(engine, Tier.NVME, spec), engine.blocks_of(spec)
         for ats in places(engine.nvme.store.geometry.record_bytes, step):
-            slots = stored_slots(engine, spec)
-            for slot, at in zip(slots, ats, strict=False):
+            for slot, at in zip(stored_slots(engine, spec), ats, strict=False):
                 flip_byte(engine, slot, at, int(random.integers(1, 256)))
-            mark = len(recorded.events)
-            after = on_nvme(engine, spec)
-            events = recorded.events[mark:]
-            wrong = {block.id: MissReason.CHECKSUM for block in blocks[: len(ats)]}
-            failed = {event.block: event.reason for event in events if isinstance(event, SwapInFailed)}
-            computed = {event.reason for event in events if isinstance(event, PrefillChunk)}
-            turned += len(ats)
+            mark, turned = len(recorded.events), turned + len(ats)
+            after = left_on(engine, Tier.NVME, spec)
 
-            assert wrong == of_miss(events), ats
-            assert dict.fromkeys(wrong, SwapInFailReason.CHECKSUM).items() <= failed.items(), ats
-            assert PrefillReason.CHECKSUM in computed, ats
-            assert first.output == after.output, ats
-            assert bits(first) == bits(after), ats
+            assert_all_noticed(recorded.events[mark:], {block.id for block in blocks[: len(ats)]})
+            assert (first.output, bits(first)) == (after.output, bits(after)), ats
     assert turned >= engine.nvme.store.geometry.record_bytes // step
+
+
+def flip_on_remote(client: "redis.Redis", slot: Slot, at: int, mask: int) -> None:
+    """Change one byte of a record that a server holds."""
+    key = next(key for key in client.scan_iter(f"kvtrail:*:{slot}"))
+    old = cast("bytes", client.getrange(key, at, at))
+    client.setrange(key, at, bytes([old[0] ^ mask]))
+
+
+def remote_slots(engine: Engine, blocks: int) -> list[Slot]:
+    """The slots of a prompt's blocks on the remote, in order."""
+    found = [engine.context.pools[Tier.REMOTE].find(block.id) for block in engine.blocks_of(long_prompt(engine.settings))]
+    return [copy.slot for copy in found[:blocks] if copy is not None]
+
+
+def test_flipping_any_byte_on_the_remote(data_dir: Path, private_dir: Path, recorded: CollectingEmitter) -> None:
+    """What a server gives back is believed no more than what a disk does."""
+    with redis_server(private_dir / "redis") as server:
+        given = small(data_dir, remote=remote_of(server), nvme=TierSettings(slots=0))
+        with Engine(given, [recorded.as_emitter()]) as engine:
+            turn_over(engine, server, recorded)
+
+
+def turn_over(engine: Engine, server: RedisProcess, recorded: CollectingEmitter) -> None:
+    """Each byte of a record on the remote, or some of them."""
+    spec, random = long_prompt(engine.settings), np.random.default_rng(3)
+    first, blocks = left_on(engine, Tier.REMOTE, spec), engine.blocks_of(spec)
+    assert engine.remote is not None
+    record_bytes = engine.remote.statistics().records.record_bytes
+    with redis.Redis(port=server.port, password=server.password_file.read_text()) as client:
+        for ats in places(record_bytes, 1 if IS_LONG else 7):
+            for slot, at in zip(remote_slots(engine, len(ats)), ats, strict=True):
+                flip_on_remote(client, slot, at, int(random.integers(1, 256)))
+            mark = len(recorded.events)
+            after = left_on(engine, Tier.REMOTE, spec)
+
+            assert_all_noticed(recorded.events[mark:], {block.id for block in blocks[: len(ats)]})
+            assert (first.output, bits(first)) == (after.output, bits(after)), ats
