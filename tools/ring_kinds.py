@@ -3,6 +3,7 @@
 from typing import Final
 
 from kvtrail_agent import ring_layout as layout
+from kvtrail_schema.block_rows import FIRST_ROW_ONLY
 from kvtrail_schema.columns import COLUMNS, Width
 from kvtrail_schema.enums import Stage
 from kvtrail_schema.kinds import EVENT_OF, FIELDS_OF, REQUIRED_OF, Kind
@@ -68,7 +69,7 @@ def _fields(kind: Kind) -> str:
     lines: list[str] = []
     puts: list[str] = []
     for name in ordered(kind):
-        once = int(name in layout.FIRST_ROW_ONLY)
+        once = int(name in FIRST_ROW_ONLY)
         lines.append(f"    {{NAME_{name.upper()}, WIDTH_{COLUMNS[name].width.name}, {offsets[name]}, {once}}},\n")
         puts.append(f"X({len(puts)}, {COLUMNS[name].width.name}, {offsets[name]})")
     lines.append("    {NAME_T_NS, WIDTH_TIME, 0, 0},\n")

@@ -5,6 +5,7 @@ from kvtrail_agent.ring_layout import record_struct, trace_bytes
 from kvtrail_schema.absent import NO_BOOL, NO_F64, NO_I16, NO_I64, NO_TEXT, NO_TRACE, NO_U16, NO_U32, NO_U64, NO_U8
 from kvtrail_schema.enums import Dtype, Path, Stage, Tier
 from kvtrail_schema.identity import BlockId, EventId, NamespaceId, OpId, PrefetchId, RequestId, Slot, StepId
+from kvtrail_schema.kinds import Kind
 from kvtrail_schema.reasons import (
     AdmissionReason,
     AgentReason,
@@ -30,7 +31,6 @@ from kvtrail_schema.reasons import (
     SwapOutSkipReason,
     WaitReason,
 )
-from kvtrail_schema.kinds import Kind
 
 _pack_request_arrived = record_struct(Kind.REQUEST_ARRIVED).pack_into
 _pack_request_waiting = record_struct(Kind.REQUEST_WAITING).pack_into

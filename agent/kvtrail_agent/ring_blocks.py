@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kvtrail_schema.absent import NO_I64, NO_U32, NO_U64
+from kvtrail_schema.block_rows import FIRST_ROW_ONLY
 from kvtrail_schema.columns import COLUMNS
 from kvtrail_schema.enums import Stage
 from kvtrail_schema.kinds import FIELDS_OF, REQUIRED_OF, Kind
@@ -45,7 +46,7 @@ class Rows:
     def _later_fields(self, row: int) -> dict[str, Any]:
         """What changes from the first row to a later one."""
         given = self.fields
-        changes: dict[str, Any] = dict.fromkeys(layout.FIRST_ROW_ONLY, NO_U64)
+        changes: dict[str, Any] = dict.fromkeys(FIRST_ROW_ONLY, NO_U64)
         if given.get("id", NO_U64) != NO_U64:
             changes["id"] = given["id"] + row & NO_U64
         if given.get("parent", NO_U64) != NO_U64:

@@ -44,10 +44,6 @@ NO_TRACE_BYTES: Final = bytes(16)
 ROW_OFFSET: Final = 64  # one cache line a row
 ROW_KIND: Final = 255
 LARGEST_RUN: Final = 1024
-PARTS: Final = ("queue_ns", "alloc_ns", "submit_ns", "io_ns", "copy_ns", "sync_ns")
-ESTIMATES: Final = ("restore_estimate_ns", "recompute_estimate_ns", "keep_estimate_ns")
-FIRST_ROW_ONLY: Final = frozenset({*PARTS, *ESTIMATES})
-"""What holds for a whole op and so stands once (EVENTS §3)."""
 
 HEADER_BYTES: Final = 4096
 DROP_ENTRIES: Final = 1024

@@ -5,6 +5,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from kvtrail_schema.absent import NO_U32, NO_U64
+from kvtrail_schema.block_rows import FIRST_ROW_ONLY
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_agent import ring_layout as layout
@@ -39,7 +40,7 @@ def _fill(records: Records, lines: npt.NDArray[np.intp], rows: npt.NDArray[Any],
     _put(records, lines, offsets["block"], rows["block"])
     if "slot" in offsets:
         _put(records, lines, offsets["slot"], rows["slot"])
-    for name in layout.FIRST_ROW_ONLY & offsets.keys():
+    for name in FIRST_ROW_ONLY & offsets.keys():
         records[lines, offsets[name] : offsets[name] + 8] = 0xFF
     if "id" in offsets:
         ids = _get(records, lines, offsets["id"], "<u8")

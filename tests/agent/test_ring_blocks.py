@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kvtrail_agent import ring_layout as layout
 from kvtrail_agent.ring_blocks import BLOCK_KINDS
 from kvtrail_schema.absent import NO_U64
+from kvtrail_schema.block_rows import FIRST_ROW_ONLY
 from kvtrail_schema.columns import COLUMNS
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import Event
@@ -44,7 +45,7 @@ def as_rows(kind: Kind, blocks: list[int], slots: list[int] | None, fields: dict
 def _later(head: Event, row: int, blocks: list[int], slots: list[int] | None) -> Event:
     """A row behind the head."""
     changes: dict[str, Any] = {"seq": head.seq + row, "block": blocks[row]}
-    changes |= {name: None for name in layout.FIRST_ROW_ONLY if hasattr(head, name)}
+    changes |= {name: None for name in FIRST_ROW_ONLY if hasattr(head, name)}
     if slots:
         changes["slot"] = slots[row]
     if getattr(head, "id", None) is not None:
