@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 import duckdb
-import msgspec
 
+from kvtrail_collector.engine_shapes import EngineRow, Engines, Named
 from kvtrail_collector.questions.scope import namespaces_of
 
 _ENGINES: Final = """
@@ -19,35 +19,6 @@ FROM streams JOIN stream_marks USING (stream_id) LEFT JOIN (
 """
 _STREAM_IDS: Final = "SELECT stream_id FROM streams"
 _MOST_NAMES: Final = 1_000
-
-
-class EngineRow(msgspec.Struct, frozen=True):
-    """One engine: its first arrival, the newest moment that is known of it, and what makes its clock wall time."""
-
-    engine: str
-    ranks: list[int]
-    first_ns: int | None
-    last_ns: int | None
-    wall_offset_ns: int
-    requests: int
-    heard_wall_ns: int
-
-
-class Named(msgspec.Struct, frozen=True):
-    """A hashed value, and the name that the operator's map gives it; the value itself where it gives none."""
-
-    id: str
-    name: str
-
-
-class Engines(msgspec.Struct, frozen=True):
-    """What pages offer for choice; at most a thousand of each."""
-
-    engines: list[EngineRow]
-    tenants: list[Named]
-    models: list[Named]
-    device: str | None = None
-    schema: int = 1
 
 
 def engines_known(cursor: duckdb.DuckDBPyConnection, names: Mapping[str, str], device: str | None) -> Engines:

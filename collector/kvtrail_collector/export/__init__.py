@@ -1,0 +1,1 @@
+"""What is stored, in the forms of other tools: Perfetto's timelines, Parquet's tables."""
