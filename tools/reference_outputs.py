@@ -11,8 +11,8 @@ from kvtrail_cli.compare.shapes import Compare
 from kvtrail_cli.demo.shapes import Demo
 from kvtrail_collector.attribution_shapes import Attribution
 from kvtrail_collector.doctor_shapes import Diagnosis
+from kvtrail_collector.engine_shapes import Engines
 from kvtrail_collector.loss_shapes import Loss
-from kvtrail_collector.questions.engines import Engines
 from kvtrail_collector.questions.latency import Latency
 from kvtrail_collector.questions.one_event import OneEvent
 from kvtrail_collector.questions.prefetch_flow import PrefetchFlow
@@ -20,6 +20,7 @@ from kvtrail_collector.questions.pressure import Pressure
 from kvtrail_collector.questions.recorder import Recorder
 from kvtrail_collector.questions.tenant_accounts import Tenants
 from kvtrail_collector.questions.tier_moves import Tiers
+from kvtrail_collector.rebuild_shapes import Rebuilt
 from kvtrail_collector.why import Why
 
 ANSWERS = {
@@ -28,6 +29,7 @@ ANSWERS = {
     "why": Why,
     "loss": Loss,
     "doctor": Diagnosis,
+    "rebuild": Rebuilt,
     "engine run": EngineRun,
     "agent recover": AgentRecover,
     "compare": Compare,

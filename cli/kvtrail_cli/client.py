@@ -50,18 +50,28 @@ class CollectorClient:
             CollectorUnreachable: nobody answers.
             CollectorRefused: it answered with an error, or with something else than was asked for.
         """
-        raw = self.get_raw(path, **query)
+        return self._typed(path, self.get_raw(path, **query), answer)
+
+    def post(self, path: str, answer: type[_T]) -> _T:
+        """Have something done, and read what came of it, typed. Raises as `get`."""
+        return self._typed(path, self._call("POST", path, {}), answer)
+
+    def get_raw(self, path: str, **query: float | str | None) -> bytes:
+        """Ask for one object, as the bytes of its JSON. Raises as `get`."""
+        return self._call("GET", path, {name: value for name, value in query.items() if value is not None})
+
+    def _typed(self, path: str, raw: bytes, answer: type[_T]) -> _T:
+        """An answer in its shape."""
         try:
             return msgspec.json.decode(raw, type=answer)
         except msgspec.MsgspecError as error:
             message = f"{self.url}{path} answered in another shape: {error}; is the collector of another version?"
             raise CollectorRefused(message) from error
 
-    def get_raw(self, path: str, **query: float | str | None) -> bytes:
-        """Ask for one object, as the bytes of its JSON. Raises as `get`."""
-        asked = {name: value for name, value in query.items() if value is not None}
+    def _call(self, method: str, path: str, query: dict[str, float | str]) -> bytes:
+        """One call, and the bytes of its answer."""
         try:
-            response = self._client.get(path, params=asked)
+            response = self._client.request(method, path, params=query)
         except httpx.HTTPError as error:
             message = f"no collector at {self.url} ({error}): start one with `kvtrail collector serve`, or give --url"
             raise CollectorUnreachable(message) from error

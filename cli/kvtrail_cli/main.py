@@ -6,7 +6,22 @@ from typing import Final
 
 import typer
 
-from kvtrail_cli.commands import agent, attribute, bench, collector, compare, dashboard, demo, doctor, drill, engine, loss, why
+from kvtrail_cli.commands import (
+    agent,
+    attribute,
+    bench,
+    collector,
+    compare,
+    dashboard,
+    demo,
+    doctor,
+    drill,
+    engine,
+    export,
+    loss,
+    rebuild,
+    why,
+)
 from kvtrail_cli.errors import CommandError, Exit, command_errors
 
 APP: Final = typer.Typer(
@@ -17,13 +32,14 @@ APP: Final = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (demo, attribute, why, loss, compare, dashboard, doctor):
+for verb in (demo, attribute, why, loss, compare, dashboard, doctor, rebuild):
     APP.command(name=verb.NAME)(verb.command)
 APP.add_typer(engine.APP, name="engine")
 APP.add_typer(agent.APP, name="agent")
 APP.add_typer(collector.APP, name="collector")
 APP.add_typer(bench.APP, name="bench")
 APP.add_typer(drill.APP, name="drill")
+APP.add_typer(export.APP, name="export")
 
 
 def run() -> None:

@@ -21,6 +21,7 @@ from kvtrail_collector.routes import (
     event_routes,
     health_routes,
     loss_routes,
+    rebuild_routes,
     recorder_routes,
     request_routes,
     series_routes,
@@ -35,7 +36,7 @@ from kvtrail_collector.store import Store
 _DECODING_THREADS: Final = 4
 _ROUTES: Final = (
     *(event_routes, loss_routes, health_routes, request_routes, analysis_routes),
-    *(series_routes, tier_routes, tenant_routes, recorder_routes),
+    *(series_routes, tier_routes, tenant_routes, recorder_routes, rebuild_routes),
 )
 
 

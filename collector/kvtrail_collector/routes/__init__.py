@@ -4,6 +4,7 @@ from kvtrail_collector.routes.analysis import analysis_routes
 from kvtrail_collector.routes.events import event_routes
 from kvtrail_collector.routes.health import health_routes
 from kvtrail_collector.routes.loss import loss_routes
+from kvtrail_collector.routes.rebuild import rebuild_routes
 from kvtrail_collector.routes.recorder import recorder_routes
 from kvtrail_collector.routes.requests import request_routes
 from kvtrail_collector.routes.series import series_routes
@@ -15,6 +16,7 @@ __all__ = [
     "event_routes",
     "health_routes",
     "loss_routes",
+    "rebuild_routes",
     "recorder_routes",
     "request_routes",
     "series_routes",

@@ -15,8 +15,10 @@ from kvtrail_schema.clock import Clock, SystemClock
 from kvtrail_schema.identity import Stream
 
 from kvtrail_collector.projections import PROJECTIONS, Projection
+from kvtrail_collector.projections.views import make_views
 from kvtrail_collector.store.account import Account, Incoming, Receipt
 from kvtrail_collector.store.books import load_accounts
+from kvtrail_collector.store.commit import transaction
 from kvtrail_collector.store.foreign import map_duckdb_errors
 from kvtrail_collector.store.inbox import Inbox
 from kvtrail_collector.store.migrate import migrate
@@ -26,6 +28,7 @@ from kvtrail_collector.store.quarantine import Quarantined
 from kvtrail_collector.store.seal_open import open_parts
 from kvtrail_collector.store.seal_policy import SealPolicy
 from kvtrail_collector.store.sealer import Sealer, SealStatistics
+from kvtrail_collector.store.touched import TOUCH_ALL
 from kvtrail_collector.store.writer import Writer, WriterStatistics
 
 _Answer = TypeVar("_Answer")
@@ -88,6 +91,8 @@ class Store:
                 migrate(connection, where=path)
                 _harden(connection, folder)
                 parts, accounts = open_parts(connection, load_accounts(connection), folder)
+                with transaction(connection):
+                    make_views(connection)
                 inbox = Inbox(capacity=queue_batches, capacity_bytes=queue_bytes)
                 positions = load_positions(connection)
                 writer = Writer(connection.cursor(), accounts, projections, inbox, where=path, positions=positions)
@@ -145,7 +150,10 @@ class Store:
         return self._writer.run(action)
 
     def rebuild(self) -> Future[None]:
-        """Compute all projections again from events, in one transaction. As `submit`; takes seconds a million events."""
+        """Compute all projections again from events, in one transaction. As `submit`; takes seconds a million events.
+
+        Every request is touched, so that what is computed outside ingest is computed again, too.
+        """
         return self._writer.run(self._rebuild)
 
     def accounts(self) -> dict[Stream, Account]:
@@ -213,6 +221,7 @@ class Store:
         for projection in self._projections:
             connection.execute(projection.clear())
             connection.execute(projection.merge_from(ALL))
+        connection.execute(TOUCH_ALL)
 
 
 def _connect(path: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:

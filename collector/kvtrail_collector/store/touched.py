@@ -20,6 +20,12 @@ SELECT DISTINCT stream_id, req, 1 + (SELECT coalesce(max(touch), 0) FROM touched
 FROM {INCOMING} WHERE req IS NOT NULL
 """  # noqa: S608  # a constant of ours
 
+TOUCH_ALL: Final = """
+INSERT INTO touched_requests BY NAME
+SELECT stream_id, req, 1 + (SELECT coalesce(max(touch), 0) FROM touched_requests) AS touch FROM requests
+"""
+"""After a rebuild."""
+
 _TAKE: Final = """
 SELECT stream_id, req, max(touch) AS touch FROM touched_requests GROUP BY ALL ORDER BY touch, stream_id, req LIMIT ?
 """
