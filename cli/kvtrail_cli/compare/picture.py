@@ -4,7 +4,7 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from kvtrail_cli.compare.shapes import Compare, ScenarioResult
+from kvtrail_cli.compare.shapes import Compare, ScenarioResult, scenario_title
 from kvtrail_cli.errors import InputInvalid
 
 WIDTH: Final = 760
@@ -48,7 +48,7 @@ def draw(answer: Compare) -> str:
         parts.append(_panel(scenario, top))
         top += len(scenario.paths) * _BAR + _PANEL_GAP
     height = top + 8
-    title = f"TTFT by path: bar P50, line P95 (ms); {answer.device}"
+    title = f"TTFT by path: bar and figure P50, line P95 (ms); green: the lowest P50; {answer.device}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
         'font-family="sans-serif" font-size="12">'
@@ -62,7 +62,8 @@ def _panel(scenario: ScenarioResult, top: int) -> str:
     """One scenario: its name, and a bar a path on a scale of its own."""
     longest = max((one.ttft_ms.p95 or one.ttft_ms.p50 or 0.0 for one in scenario.paths), default=0.0) or 1.0
     scale = (WIDTH - _LEFT - 90) / longest
-    rows = [f'<text x="12" y="{top - 6}" font-weight="bold">{escape(scenario.scenario)}</text>']
+    name = escape(scenario_title(scenario))
+    rows = [f'<text x="12" y="{top - 6}" font-weight="bold">{name}</text>']
     for number, one in enumerate(scenario.paths):
         y, median, high = top + number * _BAR, one.ttft_ms.p50 or 0.0, one.ttft_ms.p95 or 0.0
         colour = _COLOURS["winner" if one.path in scenario.winners else "other"]

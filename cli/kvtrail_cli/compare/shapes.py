@@ -52,6 +52,12 @@ class ScenarioResult(msgspec.Struct, frozen=True):
     paths: tuple[PathFigures, ...]
 
 
+def scenario_title(scenario: ScenarioResult) -> str:
+    """A load in words."""
+    documents = f"{scenario.documents} documents of {scenario.prefix_tokens} tokens"
+    return f"{scenario.scenario}: {documents}, {scenario.rate_per_s:g} requests/s"
+
+
 class SweepPoint(msgspec.Struct, frozen=True):
     """One value of one parameter, everything else as it was."""
 

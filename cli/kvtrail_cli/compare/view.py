@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kvtrail_cli.compare.shapes import Baseline, Compare, PathFigures, ScenarioResult, Sweep
+from kvtrail_cli.compare.shapes import Baseline, Compare, PathFigures, Sweep, scenario_title
 from kvtrail_cli.output import percent
 from kvtrail_cli.quantiles import Quantiles
 
@@ -21,19 +21,13 @@ def compare_view(answer: Compare) -> RenderableType:
     parts += [Text(), _winners(answer), Text(), _baselines(answer.baselines), Text()]
     parts += [Text("all scenarios together", style="bold"), _figures(answer.paths)]
     for scenario in answer.scenarios:
-        parts += [Text(), _title(scenario), _figures(scenario.paths)]
+        parts += [Text(), Text(scenario_title(scenario), style="bold"), _figures(scenario.paths)]
     if answer.sweep is not None:
         parts += [Text(), _sweep(answer.sweep)]
     notes = [answer.floors, f"SLO: TTFT within {answer.slo_ttft_ms:g} ms. Ties: {answer.tie}. Seed {answer.seed}."]
     reason = answer.paths[0].energy_j_reason
     notes += [f"energy: not known ({reason})"] if reason else []
     return Group(*parts, Text(), *(Text(note, style="dim") for note in notes), Text(answer.statement, style="bold"))
-
-
-def _title(scenario: ScenarioResult) -> Text:
-    """A load in words."""
-    documents = f"{scenario.documents} documents of {scenario.prefix_tokens} tokens"
-    return Text(f"{scenario.scenario}: {documents}, {scenario.rate_per_s:g} requests/s", style="bold")
 
 
 def _winners(answer: Compare) -> Table:
