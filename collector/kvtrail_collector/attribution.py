@@ -56,7 +56,7 @@ def attribute_recording(
     window = window or search_window(population, seed=seed)
     if window is None:
         return Attribution(why_not="no spike: no stretch of time is slower than chance makes one", device=device)
-    choice = choose(population, window, reference)
+    choice = choose(population, window, reference, seed=seed)
     if choice is None:
         own = window_of(recording, population, window)
         return Attribution(window=own, why_not=_too_few(own.requests), device=device)
@@ -82,6 +82,8 @@ class _Explainer:
 
     def explain(self, *, searched: bool, seed: int) -> Attribution:
         """The answer at the highest quantile at which the cause is sure, else at the highest: as much as can be known."""
+        if self.choice.refused:
+            return self._frame(None, self.choice.refused)
         if not self.able.quantiles:
             return self._frame(None, self.able.unknown or _too_few(self.window.requests))
         answers = []
@@ -175,7 +177,7 @@ def _unsure(case: Case) -> str | None:
 
 def _too_few(requests: int) -> str:
     """Why nothing can be said of few requests."""
-    return f"too few requests ({requests} in the window): even a median needs 60 there and in a reference"
+    return f"too few requests ({requests} in the window): even a median needs 60 there and in a reference before or after it"
 
 
 def window_of(recording: Recording, population: Population, interval: Interval) -> Window:

@@ -1,71 +1,82 @@
 """Whose service time a wait in a queue was: every nanosecond waited is charged to what was in service (LEDGER §4)."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
-from kvtrail_schema.identity import OpId
+import numpy as np
 
+from kvtrail_collector.facts_rows import BoolArray, IntArray
 
-class QueueWait(NamedTuple):
-    """An op stood in the queue during [start, end)."""
-
-    start_ns: int
-    end_ns: int
+NOBODY: Final = np.int64(2**63 - 1)
 
 
-class Service(NamedTuple):
-    """An op was in service during [start, end)."""
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Intervals of time, [start, end); empty ones count for nothing."""
 
-    start_ns: int
-    end_ns: int
-    op: OpId
+    start_ns: IntArray
+    end_ns: IntArray
+
+    def chosen(self, which: IntArray | BoolArray) -> "Spans":
+        """Some of them."""
+        return Spans(self.start_ns[which], self.end_ns[which])
 
 
-def charge(waits: Sequence[QueueWait], services: Iterable[Service]) -> dict[OpId | None, int]:
-    """Charge the waits in one queue to the ops in service there; None is charged where none was.
+@dataclass(frozen=True, slots=True)
+class Charges:
+    """What each service is charged, and what nobody is. They add up to what was waited."""
 
-    Ops in service at one instant share it; what does not divide goes to the smallest op. The charges add up to the
-    waits, exactly. A sweep over the borders of all intervals, O(n log n) for a bounded number in service.
+    services_ns: IntArray
+    idle_ns: int
+
+
+def charge(waits: Spans, services: Spans) -> Charges:
+    """Charge the waits in one queue to what was in service there.
+
+    Time is cut wherever a wait or a service begins or ends. What is in service in a piece shares it, whoever waits; what
+    does not divide goes to the first service of those in the given order. The charges add up to the waits, exactly. By
+    prefix sums and a table of minima, O(n log n); about half a microsecond an interval.
     """
-    charges: dict[OpId | None, int] = {}
-    in_service: set[OpId] = set()
-    waiting, since = 0, 0
-    for t_ns, change, op in _borders(waits, services):
-        if waiting and t_ns > since:
-            _share(charges, in_service, t_ns - since, waiting)
-        since = t_ns
-        if op is None:
-            waiting += change
-        elif change > 0:
-            in_service.add(op)
-        else:
-            in_service.discard(op)
-    return charges
+    waits = waits.chosen(waits.end_ns > waits.start_ns)
+    real = np.flatnonzero(services.end_ns > services.start_ns)
+    serving = services.chosen(real)
+    borders = np.sort(np.concatenate([waits.start_ns, waits.end_ns, serving.start_ns, serving.end_ns]))
+    if not len(waits.start_ns):
+        return Charges(np.zeros(len(services.start_ns), dtype=np.int64), 0)
+    waiting, busy = _count(borders, waits), _count(borders, serving)
+    length = np.diff(borders)
+    each, rest = np.divmod(length, np.maximum(busy, 1))
+    shared = np.concatenate([[0], np.cumsum(np.where(busy > 0, each * waiting, 0))])
+    low, high = np.searchsorted(borders, serving.start_ns), np.searchsorted(borders, serving.end_ns)
+    own = shared[high] - shared[low]
+    odd = np.flatnonzero((busy > 0) & (rest * waiting > 0))
+    first = _smallest(low, high, len(length))[odd]
+    np.add.at(own, first, (rest * waiting)[odd])
+    found = np.zeros(len(services.start_ns), dtype=np.int64)
+    found[real] = own
+    return Charges(found, int((length * waiting)[busy == 0].sum()))
 
 
-def _borders(waits: Sequence[QueueWait], services: Iterable[Service]) -> list[tuple[int, int, OpId | None]]:
-    """Each begin (+1) and end (-1) of an interval, in order of time."""
-    low = min((wait.start_ns for wait in waits), default=0)
-    high = max((wait.end_ns for wait in waits), default=0)
-    borders: list[tuple[int, int, OpId | None]] = []
-    for wait in waits:
-        if wait.end_ns > wait.start_ns:
-            borders += [(wait.start_ns, 1, None), (wait.end_ns, -1, None)]
-    for service in services:
-        if service.end_ns > service.start_ns and service.start_ns < high and service.end_ns > low:
-            borders += [(service.start_ns, 1, service.op), (service.end_ns, -1, service.op)]
-    borders.sort(key=lambda border: border[0])
-    return borders
+def _count(borders: IntArray, spans: Spans) -> IntArray:
+    """How many of some intervals cover each piece between borders."""
+    starts, ends = np.sort(spans.start_ns), np.sort(spans.end_ns)
+    at = borders[:-1]
+    return np.asarray(np.searchsorted(starts, at, side="right") - np.searchsorted(ends, at, side="right"))
 
 
-def _share(charges: dict[OpId | None, int], in_service: set[OpId], length_ns: int, waiting: int) -> None:
-    """Charge one piece, in which nothing begins or ends, on behalf of all that wait."""
-    if not in_service:
-        charges[None] = charges.get(None, 0) + length_ns * waiting
-        return
-    each, rest = divmod(length_ns, len(in_service))
-    for op in in_service:
-        charges[op] = charges.get(op, 0) + each * waiting
-    if rest:
-        smallest = min(in_service)
-        charges[smallest] += rest * waiting
+def _smallest(low: IntArray, high: IntArray, pieces: int) -> IntArray:
+    """For each piece, the first of the intervals [low, high) of pieces that cover it; `NOBODY` where none does.
+
+    Each interval is two overlapping runs of 2^k pieces; runs are handed down to halves, from the longest on.
+    """
+    level = np.frexp(np.maximum(high - low, 1).astype(np.float64))[1] - 1
+    row = np.full(pieces, NOBODY)
+    number = np.arange(len(low))
+    for step in range(int(level.max(initial=0)), -1, -1):
+        own = np.flatnonzero(level == step)
+        np.minimum.at(row, low[own], number[own])
+        np.minimum.at(row, high[own] - (1 << step), number[own])
+        if step:
+            half = 1 << (step - 1)
+            row = np.concatenate([row[:half], np.minimum(row[half:], row[:-half])])
+    return row

@@ -5,18 +5,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import NamespaceId, OpId, RequestId
+from kvtrail_schema.identity import NamespaceId, RequestId
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.attribution_shapes import BlameRow
-from kvtrail_collector.blame import QueueWait, Service, charge
+from kvtrail_collector.blame import Spans, charge
 from kvtrail_collector.facts import Direction, Op
 from kvtrail_collector.facts_build import Recording
+from kvtrail_collector.facts_join import find_ops
 from kvtrail_collector.facts_ops import op_structs
-from kvtrail_collector.facts_rows import NO_ID, NO_INT
+from kvtrail_collector.facts_rows import NO_ID, NO_INT, IntArray
 from kvtrail_collector.ledger_parts import TIER_NAMES
 
 Account = tuple[str, str | None, str]
@@ -51,39 +53,35 @@ class Blamed:
     ns: int
 
 
-def queue_of(op: Op) -> QueueKey:
-    """The queue that an op stands in."""
-    return QueueKey(op.stream, op.tier, NO_INT if op.queue is None else op.queue)
-
-
-def wait_of(op: Op, now_ns: int) -> QueueWait:
-    """When an op stood in its queue; until now if it never left it."""
-    if op.started_ns is not None:
-        return QueueWait(op.queued_ns, op.started_ns)
-    left = now_ns if op.closing_ns is None else min(op.queued_ns + op.queue_ns, op.closing_ns)
-    return QueueWait(op.queued_ns, left)
-
-
 class Blame:
     """Answers who kept whom waiting in one recording. Built once for it; used by one thread."""
 
     def __init__(self, recording: Recording) -> None:
-        self._recording, self._ops = recording, op_structs(recording.ops, np.arange(len(recording.ops.op)))
+        self._recording, self._ops = recording, recording.ops
 
     @cached_property
-    def _services(self) -> dict[QueueKey, list[Service]]:
-        """When each op was in service, by queue."""
-        found: dict[QueueKey, list[Service]] = {}
-        for op in self._ops:
-            end = self.now_ns(op) if op.closing_ns is None else op.closing_ns
-            start = wait_of(op, end).end_ns
-            found.setdefault(queue_of(op), []).append(Service(start, end, op.op))
-        return found
+    def _waits(self) -> Spans:
+        """When each op stood in its queue; until now if it never left it."""
+        ops, now = self._ops, self._now_ns
+        left = np.where(ops.closing_ns == NO_INT, now, np.minimum(ops.queued_ns + ops.parts_ns[:, 0], ops.closing_ns))
+        return Spans(ops.queued_ns, np.where(ops.started_ns == NO_INT, left, ops.started_ns))
 
     @cached_property
-    def _by_id(self) -> dict[tuple[int, OpId], Op]:
-        """Ops by stream and id."""
-        return {(op.stream, op.op): op for op in self._ops}
+    def _services(self) -> Spans:
+        """When each op was in service; until now if it still is."""
+        return Spans(self._waits.end_ns, np.where(self._ops.closing_ns == NO_INT, self._now_ns, self._ops.closing_ns))
+
+    @cached_property
+    def _now_ns(self) -> IntArray:
+        """The last moment that is known of each op's stream."""
+        last = np.array([line.last_ns for line in self._recording.timelines], dtype=np.int64)
+        return last[self._ops.stream] if len(last) else self._ops.queued_ns
+
+    @cached_property
+    def _queues(self) -> IntArray:
+        """The queue of each op, as a number."""
+        ops = self._ops
+        return np.asarray((ops.stream * len(Tier) + ops.tier) * _QUEUES + ops.queue + 1)
 
     @cached_property
     def tenants(self) -> dict[int, str]:
@@ -111,10 +109,6 @@ class Blame:
         columns = (rows.stream[places], rows.ids["req"][places], rows.ids["ns"][places])
         return {(stream, req): ns for stream, req, ns in zip(*(column.tolist() for column in columns), strict=True)}
 
-    def now_ns(self, op: Op) -> int:
-        """The last moment that is known of an op's stream."""
-        return self._recording.timelines[op.stream].last_ns
-
     def tenant_of(self, stream: int, ns: NamespaceId | None, req: RequestId | None) -> str | None:
         """The tenant of an op or request: by its namespace, else by that of its request."""
         key = ns if ns is not None else self._namespaces.get((stream, req if req is not None else NO_INT))
@@ -130,16 +124,23 @@ class Blame:
 
     def blamed(self, victims: Iterable[Op]) -> list[Blamed]:
         """What the waits of these ops are charged to, largest first. Charged = waited, exactly."""
-        waits: dict[QueueKey, list[QueueWait]] = {}
-        for op in victims:
-            waits.setdefault(queue_of(op), []).append(wait_of(op, self.now_ns(op)))
-        found = [item for key, own in waits.items() for item in self._of_queue(key, own)]
+        named = list(victims)
+        stream = np.array([op.stream for op in named], dtype=np.int64)
+        places = find_ops(self._ops, stream, np.array([op.op for op in named], dtype=np.uint64))
+        queues = self._queues[places]
+        found = [item for queue in np.unique(queues).tolist() for item in self._of_queue(queue, places[queues == queue])]
         return sorted(found, key=lambda item: -item.ns)
 
-    def _of_queue(self, key: QueueKey, waits: list[QueueWait]) -> list[Blamed]:
-        """What the waits in one queue are charged to."""
-        charges = charge(waits, self._services.get(key, []))
-        return [Blamed(key, None if op is None else self._by_id[key.stream, op], ns) for op, ns in charges.items() if ns]
+    def _of_queue(self, queue: int, victims: IntArray) -> list[Blamed]:
+        """What the waits in one queue are charged to: ops in the order of their ids, or nobody."""
+        own = np.flatnonzero(self._queues == queue)
+        own = own[np.argsort(self._ops.op[own], kind="stable")]
+        charges = charge(self._waits.chosen(victims), self._services.chosen(own))
+        key = QueueKey(*_queue_of(queue))
+        charged = np.flatnonzero(charges.services_ns)
+        ops = op_structs(self._ops, own[charged])
+        found = [Blamed(key, op, ns) for op, ns in zip(ops, charges.services_ns[charged].tolist(), strict=True)]
+        return [*found, Blamed(key, None, charges.idle_ns)] if charges.idle_ns else found
 
     def rows(self, blamed: Sequence[Blamed]) -> tuple[BlameRow, ...]:
         """Charges added up by queue, tenant and kind, largest first."""
@@ -156,6 +157,17 @@ class Blame:
         if item.op is None:
             return queue, None, WorkKind.IDLE.value
         return queue, self.tenant_of(item.op.stream, item.op.ns, item.op.req), self.kind_of(item.op).value
+
+
+_QUEUES: Final = 1 << 17
+"""More than there are numbers of engines' own queues."""
+
+
+def _queue_of(number: int) -> tuple[int, Tier, int]:
+    """Stream, tier and the engine's own queue behind the number of one."""
+    place, own = divmod(number, _QUEUES)
+    stream, tier = divmod(place, len(Tier))
+    return stream, Tier(tier), own - 1
 
 
 def _sums(blamed: Sequence[Blamed], account: Callable[[Blamed], Account]) -> Mapping[Account, int]:

@@ -22,6 +22,7 @@ from kvtrail_collector.security import make_guard
 from kvtrail_collector.settings import Settings
 from kvtrail_collector.sources.kafka_settings import kafka_settings
 from kvtrail_collector.store import Store
+from kvtrail_collector.store.fresh import fresh_files
 
 if TYPE_CHECKING:
     from kvtrail_collector.sources.kafka import KafkaSource
@@ -107,13 +108,14 @@ def serve(
         clock: the clocks; absent, the machine's.
 
     Raises:
-        BindRefused, SettingsInvalid: before anything is opened.
-        StoreError: the store cannot be opened.
+        BindRefused, SettingsInvalid: the address, or a setting, cannot be used. No file is left that was not there.
+        StoreError: the store cannot be opened. As above.
     """
     make_guard(settings)
     os.umask(_OWNER_ONLY)
-    with open_store(settings, clock) as store:
+    with fresh_files(settings.store) as fresh, open_store(settings, clock) as store:
         server = CollectorServer(settings, store, clock=clock or SystemClock(), sources=sources)
+        fresh.keep()
         on_bound(server.address)
         with _stopped_by_signals(server):
             server.run()

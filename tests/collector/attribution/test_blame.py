@@ -1,48 +1,87 @@
 """Blame: charged is waited, to the nanosecond, and falls on what was in service."""
 
+from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kvtrail_collector.blame import QueueWait, Service, charge
-from kvtrail_schema.identity import OpId
+from kvtrail_collector.blame import Charges, Spans, charge
 
+Span = tuple[int, int]
 _SPANS = st.tuples(st.integers(0, 60), st.integers(0, 40)).map(lambda pair: (pair[0], pair[0] + pair[1]))
-_WAITS = st.lists(_SPANS.map(lambda span: QueueWait(*span)), max_size=8)
-_SERVICES = st.lists(_SPANS, max_size=8).map(
-    lambda spans: [Service(start, end, OpId(place + 1)) for place, (start, end) in enumerate(spans)]
-)
+_MANY = st.lists(_SPANS, max_size=12)
 
 
-def charged_by_the_book(waits: list[QueueWait], services: list[Service]) -> dict[OpId | None, int]:
+def charged(waits: list[Span], services: list[Span]) -> Charges:
+    """The charges of the waits in one queue."""
+    return charge(_spans(waits), _spans(services))
+
+
+def _spans(spans: list[Span]) -> Spans:
+    """Intervals as columns."""
+    columns = np.array(spans, dtype=np.int64).reshape(len(spans), 2)
+    return Spans(columns[:, 0], columns[:, 1])
+
+
+def by_the_book(waits: list[Span], services: list[Span]) -> tuple[list[int], int]:
     """Cut time at every border; in each piece share what each waiter waits among all in service."""
-    found: dict[OpId | None, int] = {}
-    for low, high in pairwise(sorted({border for span in (*waits, *services) if span[0] < span[1] for border in span[:2]})):
-        waiting = sum(wait.start_ns <= low and high <= wait.end_ns for wait in waits)
-        ops = sorted(s.op for s in services if s.start_ns <= low and high <= s.end_ns)
-        serving: list[OpId | None] = [*ops] if ops else [None]
-        for place, op in enumerate(serving):
-            rest = (high - low) % len(serving) if place == 0 else 0
-            found[op] = found.get(op, 0) + waiting * ((high - low) // len(serving) + rest)
-    return {op: ns for op, ns in found.items() if ns}
+    found, idle = [0] * len(services), 0
+    for low, high in pairwise(sorted({border for span in (*waits, *services) if span[0] < span[1] for border in span})):
+        waiting = sum(start <= low and high <= end for start, end in waits)
+        serving = [place for place, (start, end) in enumerate(services) if start <= low and high <= end]
+        idle += 0 if serving else waiting * (high - low)
+        for place in serving:
+            rest = (high - low) % len(serving) if place == serving[0] else 0
+            found[place] += waiting * ((high - low) // len(serving) + rest)
+    return found, idle
 
 
-@given(_WAITS, _SERVICES)
-@settings(max_examples=300, deadline=None)
-def test_charged_is_waited(waits: list[QueueWait], services: list[Service]) -> None:
+def by_the_nanosecond(waits: list[Span], services: list[Span]) -> tuple[list[Fraction], int]:
+    """Look at each nanosecond by itself, and share it evenly, in fractions."""
+    found, idle = [Fraction(0)] * len(services), 0
+    for now in range(101):
+        waiting = sum(start <= now < end for start, end in waits)
+        serving = [place for place, (start, end) in enumerate(services) if start <= now < end]
+        idle += 0 if serving else waiting
+        for place in serving:
+            found[place] += Fraction(waiting, len(serving))
+    return found, idle
+
+
+@given(_MANY, _MANY)
+@settings(max_examples=200, deadline=None)
+def test_charged_is_waited(waits: list[Span], services: list[Span]) -> None:
     """Every nanosecond waited is charged once."""
-    assert sum(wait.end_ns - wait.start_ns for wait in waits) == sum(charge(waits, services).values())
+    charges = charged(waits, services)
+
+    assert sum(end - start for start, end in waits) == int(charges.services_ns.sum()) + charges.idle_ns
 
 
-@given(_WAITS, _SERVICES)
-@settings(max_examples=300, deadline=None)
-def test_by_the_book(waits: list[QueueWait], services: list[Service]) -> None:
-    """The sweep charges what the slow obvious way does, op by op."""
-    assert charged_by_the_book(waits, services) == {op: ns for op, ns in charge(waits, services).items() if ns}
+@given(_MANY, _MANY)
+@settings(max_examples=200, deadline=None)
+def test_by_the_book(waits: list[Span], services: list[Span]) -> None:
+    """Prefix sums charge what the slow obvious way does, op by op."""
+    charges = charged(waits, services)
+
+    assert by_the_book(waits, services) == (charges.services_ns.tolist(), charges.idle_ns)
+
+
+@given(_MANY, _MANY)
+@settings(max_examples=100, deadline=None)
+def test_by_the_nanosecond(waits: list[Span], services: list[Span]) -> None:
+    """Nobody is charged otherwise than each nanosecond by itself would say, but for what does not divide."""
+    charges = charged(waits, services)
+    fair, idle = by_the_nanosecond(waits, services)
+    rounding = 2 * (len(waits) + len(services)) * len(services) * max(len(waits), 1)
+
+    assert idle == charges.idle_ns
+    assert all(abs(ns - share) <= rounding for ns, share in zip(charges.services_ns.tolist(), fair, strict=True))
+    assert all(ns == 0 for ns, share in zip(charges.services_ns.tolist(), fair, strict=True) if not share)
 
 
 def test_shared_service() -> None:
-    """Two ops in service share a wait; the odd nanosecond goes to the smaller op; idle time is nobody's."""
-    charges = charge([QueueWait(0, 11)], [Service(0, 5, OpId(9)), Service(0, 5, OpId(4))])
+    """Two ops in service share a wait; the odd nanosecond goes to the first; idle time is nobody's."""
+    charges = charged([(0, 11)], [(0, 5), (0, 5)])
 
-    assert charges == {OpId(4): 3, OpId(9): 2, None: 6}
+    assert ([3, 2], 6) == (charges.services_ns.tolist(), charges.idle_ns)
