@@ -31,11 +31,14 @@ def test_the_mix_travels_whole_and_is_the_same_every_time() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_answers_in_its_shape() -> None:
-    """A short run against a real collector stores everything and fills in every figure."""
-    done = CliRunner().invoke(APP, ["bench", "ingest", "--events", "100000", "--readers", "1", "--json"])
+@pytest.mark.parametrize("source", ["http", "kafka"])
+def test_a_run_answers_in_its_shape(source: str, request: pytest.FixtureRequest) -> None:
+    """A short run against a real collector, fed by calls or from a real broker, stores everything and fills in every figure."""
+    own = ["--bootstrap", request.getfixturevalue("bootstrap")] if source == "kafka" else ["--readers", "1"]
+    done = CliRunner().invoke(APP, ["bench", "ingest", "--source", source, "--events", "100000", *own, "--json"])
     found = msgspec.json.decode(done.stdout, type=IngestBench)
 
-    assert 100_000 == found.events
-    assert min(found.events_per_s, found.rows_per_s_raw_duckdb, found.lag_p99_ms, found.hot_bytes_per_event) > 0
+    assert (source, 100_000) == (found.source, found.events)
+    assert min(found.events_per_s, found.rows_per_s_raw_duckdb, found.hot_bytes_per_event, found.sealed_bytes_per_event) > 0
+    assert (found.lag_p99_ms is None) == (source == "kafka")
     assert found.growth[-1].rows == found.events

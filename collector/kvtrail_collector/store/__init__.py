@@ -1,10 +1,11 @@
 """Where events are kept: one DuckDB file, one writer, and the books that make storing exactly once."""
 
 from kvtrail_collector.store.account import Account, Incoming, Receipt
+from kvtrail_collector.store.fresh import MEMORY
 from kvtrail_collector.store.positions import Place, Position, Positions, Reached
 from kvtrail_collector.store.quarantine import Quarantined
 from kvtrail_collector.store.seal_policy import SealPolicy
-from kvtrail_collector.store.store import MEMORY, Store
+from kvtrail_collector.store.store import Store
 from kvtrail_collector.store.tables_ledger import LEDGER_HOLES, REQUEST_LEDGERS
 from kvtrail_collector.store.touched import Touched, take_touched
 

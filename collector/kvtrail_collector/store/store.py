@@ -20,6 +20,7 @@ from kvtrail_collector.store.account import Account, Incoming, Receipt
 from kvtrail_collector.store.books import load_accounts
 from kvtrail_collector.store.commit import transaction
 from kvtrail_collector.store.foreign import map_duckdb_errors
+from kvtrail_collector.store.fresh import MEMORY, fresh_files
 from kvtrail_collector.store.inbox import Inbox
 from kvtrail_collector.store.migrate import migrate
 from kvtrail_collector.store.parts import ALL, Part
@@ -32,9 +33,6 @@ from kvtrail_collector.store.touched import TOUCH_ALL
 from kvtrail_collector.store.writer import Writer, WriterStatistics
 
 _Answer = TypeVar("_Answer")
-
-MEMORY: Final = ":memory:"
-"""The path of a store that lives as long as its process."""
 
 _CHECKPOINT: Final = "96MB"
 """Larger ones stall commits for a second and more."""
@@ -85,7 +83,8 @@ class Store:
             StoreNewer: a newer kvtrail wrote it.
         """
         folder = seal.folder if seal is not None else sealed_folder(path)
-        with map_duckdb_errors(path):
+        with map_duckdb_errors(path), fresh_files(path) as fresh:
+            fresh.make_folders()
             connection = _connect(path, memory_limit)
             try:
                 migrate(connection, where=path)
@@ -99,6 +98,7 @@ class Store:
             except BaseException:
                 connection.close()
                 raise
+            fresh.keep()
         store = cls(connection, writer, projections, path)
         if seal is not None:
             store._begin_sealing(seal, parts, clock or SystemClock())
@@ -232,8 +232,6 @@ def _connect(path: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
     }
     if memory_limit is not None:
         config["memory_limit"] = memory_limit
-    if path != MEMORY:
-        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     connection = duckdb.connect(path, config=config)
     if path != MEMORY:
         Path(path).chmod(0o600)
