@@ -19,6 +19,7 @@ from kvtrail_collector.replies import install_error_replies
 from kvtrail_collector.routes import (
     analysis_routes,
     event_routes,
+    export_routes,
     health_routes,
     loss_routes,
     rebuild_routes,
@@ -36,7 +37,7 @@ from kvtrail_collector.store import Store
 _DECODING_THREADS: Final = 4
 _ROUTES: Final = (
     *(event_routes, loss_routes, health_routes, request_routes, analysis_routes),
-    *(series_routes, tier_routes, tenant_routes, recorder_routes, rebuild_routes),
+    *(series_routes, tier_routes, tenant_routes, recorder_routes, rebuild_routes, export_routes),
 )
 
 

@@ -1,16 +1,19 @@
 """`kvtrail dashboard`: the pages, in front of a running collector."""
 
+import socket
 import subprocess
 from typing import Annotated
 
 import typer
 
 from kvtrail_cli.client import DEFAULT_URL
+from kvtrail_cli.errors import InputInvalid
 from kvtrail_cli.options import TokenFile, Url
 from kvtrail_cli.output import note
 
 NAME = "dashboard"
 DEFAULT_PORT = 4751
+_HOST = "127.0.0.1"
 
 
 def command(
@@ -29,10 +32,26 @@ def command(
 
 
 def start(url: str, port: int, token_file: str | None) -> "subprocess.Popen[bytes]":
-    """Start the pages in a process of their own."""
+    """Start the pages in a process of their own.
+
+    Raises:
+        InputInvalid: somebody listens on the port.
+    """
+    _check_free(port)
     from kvtrail_dashboards.serve import command as streamlit_command  # noqa: PLC0415 - needs the extra
 
     return subprocess.Popen(streamlit_command(port, url, token_file), stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
+
+
+def _check_free(port: int) -> None:
+    """Say that a port is taken before the pages are loaded, which takes seconds and says it at length."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError as error:
+            message = f"--port {port}: {error.strerror}: choose another, or end what listens there"
+            raise InputInvalid(message) from error
 
 
 def stop(process: "subprocess.Popen[bytes]") -> int:

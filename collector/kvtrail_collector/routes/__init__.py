@@ -2,6 +2,7 @@
 
 from kvtrail_collector.routes.analysis import analysis_routes
 from kvtrail_collector.routes.events import event_routes
+from kvtrail_collector.routes.export import export_routes
 from kvtrail_collector.routes.health import health_routes
 from kvtrail_collector.routes.loss import loss_routes
 from kvtrail_collector.routes.rebuild import rebuild_routes
@@ -14,6 +15,7 @@ from kvtrail_collector.routes.tiers import tier_routes
 __all__ = [
     "analysis_routes",
     "event_routes",
+    "export_routes",
     "health_routes",
     "loss_routes",
     "rebuild_routes",
