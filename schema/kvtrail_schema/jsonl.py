@@ -90,6 +90,17 @@ def read_lines(lines: Iterable[str], *, source: str = "<lines>") -> Iterator[Lin
             yield from _Reader(source, number, numbering).read(text)
 
 
+def read_readable(lines: Iterable[str], *, source: str = "<lines>") -> Iterator[Line | JsonLinesError]:
+    """Events of JSON lines, and in the place of each line that is no event the error that says why; never raises."""
+    numbering = _Numbering()
+    for number, text in enumerate(lines, start=1):
+        if text.strip() and not text.lstrip().startswith("#"):
+            try:
+                yield from _Reader(source, number, numbering).read(text)
+            except JsonLinesError as error:
+                yield error
+
+
 def read_file(path: str) -> Iterator[Line]:
     """Events of a JSON Lines file. Raises `JsonLinesError` as `read_lines`, `OSError` where the file cannot be read."""
     with open(path, encoding="utf-8", errors="surrogateescape") as lines:  # noqa: PTH123 - a path given by a person, opened as it is

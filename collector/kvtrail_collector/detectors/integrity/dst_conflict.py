@@ -1,0 +1,37 @@
+"""`DST_CONFLICT`: two transfers into the same place overlap in time."""
+
+from typing import Final
+
+from kvtrail_schema.kinds import Kind
+
+from kvtrail_collector.detectors.rule import Basis, Family, Need, Rule
+
+_QUESTION: Final = """
+WITH span AS (
+    SELECT stream_id, dst, slot, op, block, min(t_ns) AS start_ns, max(t_ns) AS end_ns, min(seq) AS seq,
+        count(DISTINCT kind) AS kinds
+    FROM window_events WHERE kind IN (kind_no('swap_out_started'), kind_no('swap_out_written'), kind_no('swap_in_started'),
+        kind_no('swap_in_loaded')) AND slot IS NOT NULL AND op IS NOT NULL
+    GROUP BY ALL
+), follow AS (
+    SELECT *, lag(end_ns) OVER place AS before_ns, lag(op) OVER place AS before_op, lag(block) OVER place AS before_block
+    FROM span WHERE kinds = 2 WINDOW place AS (PARTITION BY stream_id, dst, slot ORDER BY start_ns, end_ns)
+)
+SELECT dst AS tier, count(*) AS conflicts, arg_min(slot, seq) AS slot, max(before_ns - start_ns) / 1e6 AS longest_overlap_ms,
+    count(*) FILTER (block IS DISTINCT FROM before_block) AS of_other_blocks, 0 AS touched_ns, refs_of(stream_id, seq) AS refs
+FROM follow WHERE before_ns > start_ns AND before_op <> op GROUP BY stream_id, dst
+"""
+
+RULE: Final = Rule(
+    code="DST_CONFLICT",
+    family=Family.INTEGRITY,
+    basis=Basis.INVARIANT,
+    means="Two transfers wrote to one place at the same time: what lies there is a mixture.",
+    check="SELECT dst, slot, op, min(t_ns), max(t_ns) FROM events WHERE kind IN (kind_no('swap_in_started'), "
+    "kind_no('swap_in_loaded')) GROUP BY ALL ORDER BY dst, slot, 4",
+    action="give a place out again only after the last transfer into it has ended",
+    unlike="Transfers that follow each other back to back.",
+    question=_QUESTION,
+    needs=(Need((Kind.SWAP_IN_STARTED, Kind.SWAP_OUT_STARTED), ("slot",)),),
+    triggers=(Kind.SWAP_IN_STARTED, Kind.SWAP_OUT_STARTED),
+)

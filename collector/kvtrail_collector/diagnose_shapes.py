@@ -1,0 +1,20 @@
+"""What `kvtrail diagnose` and `GET /v1/verdicts` answer, in the shape that both publish; loads no database."""
+
+import msgspec
+
+from kvtrail_collector.attribution_shapes import Verdict, Window
+from kvtrail_collector.coverage import Missing
+
+
+class Verdicts(msgspec.Struct, frozen=True):
+    """What is wrong, most important first; how much of what happened was seen; and what was not there to judge by.
+
+    `window` is that of the spike, where one was found, else all that was looked at.
+    """
+
+    coverage: float
+    window: Window | None
+    verdicts: tuple[Verdict, ...]
+    missing: tuple[Missing, ...]
+    device: str | None = None
+    schema: int = 1
