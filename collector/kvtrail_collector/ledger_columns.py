@@ -127,7 +127,7 @@ def _paint_lookups(canvas: Canvas, facts: FactColumns) -> None:
     starts, ends = axis.place(lookups.request, lookups.start_ns), axis.place(lookups.request, lookups.end_ns)
     canvas.announce(lookups.request, LOOKUP_CODE, np.maximum(ends - starts, 0))
     union = Cover.of(starts, ends)
-    starts, ends = _within_requests(axis, union.starts[1:], union.ends[1:])
+    starts, ends = within_requests(axis, union.starts[1:], union.ends[1:])
     request = axis.owner(starts)
     canvas.announce(request, LOOKUP_CODE, -canvas.paint(request, starts, ends, LOOKUP_CODE))
 
@@ -136,14 +136,14 @@ def _paint_idle(canvas: Canvas, facts: FactColumns, admitted: Regions) -> None:
     """Rule 6: admitted with nothing of its own: others had the budget while a step ran, else nothing ran at all."""
     paint_unknown(canvas, facts, admitted)
     axis = canvas.axis
-    starts, ends = _within_requests(axis, *canvas.cover.gaps(int(axis.origin[-1])))
+    starts, ends = within_requests(axis, *canvas.cover.gaps(int(axis.origin[-1])))
     request = axis.owner(starts)
     busy = step_ns(facts, request, axis.instant(request, starts), axis.instant(request, ends))
     canvas.shown.add(request, BUDGET_CODE, busy)
     canvas.shown.add(request, STALLED_CODE, ends - starts - busy)
 
 
-def _within_requests(axis: Axis, starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
+def within_requests(axis: Axis, starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     """Disjoint intervals in order, cut where one request ends and the next begins."""
     if not len(starts):
         return starts, ends
@@ -155,4 +155,4 @@ def _within_requests(axis: Axis, starts: IntArray, ends: IntArray) -> tuple[IntA
     return begins, np.minimum(ends[piece], following)
 
 
-__all__ = ["Ledgers", "ledgers_of", "spells_of"]
+__all__ = ["Ledgers", "ledgers_of", "spells_of", "within_requests"]
