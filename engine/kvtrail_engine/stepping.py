@@ -1,12 +1,14 @@
 """One scheduler iteration from its start to its end, and everything that becomes true with each."""
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
 from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import StepId
+from kvtrail_schema.kinds import Kind
 from kvtrail_schema.reasons import EvictReason, MissReason, PrefillReason
 
 from kvtrail_engine.context import Context
@@ -98,8 +100,11 @@ class Stepping:
         if not sequence.is_admitted:
             sequence.is_admitted = True
             emit.request_admitted(req, step, now_ns)
+        for ns, copies in groupby(sequence.unread, key=lambda copy: copy.block.ns):
+            read = list(copies)
+            blocks, slots = [copy.block.id for copy in read], [copy.slot for copy in read]
+            emit.emit_blocks(Kind.ATTENTION_READ, blocks, slots, t_ns=now_ns, req=req, tier=Tier.GPU, ns=ns)
         for copy in sequence.unread:
-            emit.attention_read(req, copy.block.id, Tier.GPU, copy.slot, copy.block.ns, now_ns)
             self._context.prefetches.used(copy, req)
         sequence.unread.clear()
 

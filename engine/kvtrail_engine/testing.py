@@ -3,10 +3,11 @@
 import inspect
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from kvtrail_schema.absent import NO_I64
+from kvtrail_schema.block_rows import each_row
 from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.events import Event
 from kvtrail_schema.kinds import EVENT_OF, Kind
@@ -56,6 +57,22 @@ class CollectingEmitter:
         emit = self._method(name)
         setattr(self, name, emit)
         return emit
+
+    def emit_blocks(
+        self,
+        kind: Kind,
+        blocks: Sequence[int],
+        slots: Sequence[int] | None = None,
+        /,
+        *,
+        t_ns: int = NO_I64,
+        **fields: int,
+    ) -> int:
+        """One event a block, by the method of its kind; the seq of the first, 0 of none."""
+        now_ns = self._clock.now_ns() if t_ns == NO_I64 else t_ns
+        emit = getattr(self, kind.name.lower())
+        seqs = [emit(**told, t_ns=now_ns) for told in each_row(blocks, slots, fields)]
+        return seqs[0] if seqs else 0
 
     def _method(self, name: str) -> Callable[..., int]:
         """The method of one kind: arguments to fields by the protocol's own parameter names."""

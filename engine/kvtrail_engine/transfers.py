@@ -1,12 +1,14 @@
 """The life of an op as the engine's thread sees it: queued, started, ended, each told once a row."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from itertools import groupby
 from typing import TypeVar, cast
 
 from kvtrail_schema.absent import NO_U64
+from kvtrail_schema.block_rows import FIRST_ROW_ONLY, PARTS
 from kvtrail_schema.enums import Path, Tier
 from kvtrail_schema.identity import OpId, PrefetchId, RequestId
+from kvtrail_schema.kinds import Kind
 from kvtrail_schema.reasons import ErrorReason, SwapInFailReason, SwapOutFailReason
 
 from kvtrail_engine.context import Context
@@ -120,20 +122,8 @@ class Transfers:
 
     def started(self, transfer: Transfer) -> None:
         """A worker took the op; tell it with the worker's time."""
-        emit = self._context.emit.swap_out_started if transfer.is_write else self._context.emit.swap_in_started
-        for row in transfer.rows:
-            emit(
-                transfer.op,
-                transfer.src,
-                transfer.dst,
-                row.block.id,
-                row.target.slot,
-                self._context.settings.block_bytes,
-                _absent(transfer.req),
-                _absent(transfer.prefetch),
-                ns=row.block.ns,
-                t_ns=transfer.started_ns,
-            )
+        kind = Kind.SWAP_OUT_STARTED if transfer.is_write else Kind.SWAP_IN_STARTED
+        self._tell_rows(kind, transfer, transfer.started_ns, _of_namespace, {"prefetch": _absent(transfer.prefetch)})
 
     def ended(self, transfer: Transfer) -> None:
         """A worker has done with the op; tell its end, then let its owner draw the consequences."""
@@ -146,77 +136,54 @@ class Transfers:
 
     def _tell_queued(self, transfer: Transfer) -> None:
         """One row a block; the estimates stand on the first one."""
+        depth = {"depth": transfer.depth}
+        if transfer.is_write:
+            self._tell_rows(Kind.SWAP_OUT_QUEUED, transfer, transfer.queued_ns, _of_cause, depth)
+            return
         told = transfer.estimates
-        for row in transfer.rows:
-            if transfer.is_write:
-                self._tell_write_queued(transfer, row)
-            else:
-                self._tell_read_queued(transfer, row, told)
-                told = Estimates()
-
-    def _tell_write_queued(self, transfer: Transfer, row: Row) -> None:
-        """A row of an op to a slower tier."""
-        self._context.emit.swap_out_queued(
-            transfer.op,
-            transfer.src,
-            transfer.dst,
-            row.block.id,
-            row.target.slot,
-            self._context.settings.block_bytes,
-            _absent(transfer.req),
-            depth=transfer.depth,
-            cause=_absent(row.cause),
-            ns=row.block.ns,
-            t_ns=transfer.queued_ns,
-        )
-
-    def _tell_read_queued(self, transfer: Transfer, row: Row, told: Estimates) -> None:
-        """A row of an op to a faster tier."""
-        self._context.emit.swap_in_queued(
-            transfer.op,
-            transfer.src,
-            transfer.dst,
-            row.block.id,
-            row.target.slot,
-            self._context.settings.block_bytes,
-            _absent(transfer.req),
-            _absent(transfer.prefetch),
-            depth=transfer.depth,
-            cause=_absent(row.cause),
-            restore_estimate_ns=_absent(told.restore_ns),
-            recompute_estimate_ns=_absent(told.recompute_ns),
-            keep_estimate_ns=_absent(told.keep_ns),
-            ns=row.block.ns,
-            t_ns=transfer.queued_ns,
-        )
+        once = {
+            "restore_estimate_ns": _absent(told.restore_ns),
+            "recompute_estimate_ns": _absent(told.recompute_ns),
+            "keep_estimate_ns": _absent(told.keep_ns),
+        }
+        fields = depth | {"prefetch": _absent(transfer.prefetch)} | once
+        self._tell_rows(Kind.SWAP_IN_QUEUED, transfer, transfer.queued_ns, _of_cause, fields)
 
     def _tell_done(self, transfer: Transfer) -> None:
         """The closing rows; the six parts stand on the first one."""
-        loaded = partial(self._context.emit.swap_in_loaded, prefetch=_absent(transfer.prefetch))
-        emit = self._context.emit.swap_out_written if transfer.is_write else loaded
-        path = self._path(transfer)
-        for parts, row in zip(_parts_by_row(transfer), transfer.rows, strict=True):
-            queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns = parts
-            emit(
-                transfer.op,
-                transfer.src,
-                transfer.dst,
-                row.block.id,
-                row.target.slot,
-                self._context.settings.block_bytes,
-                row.block.tokens,
-                _absent(transfer.req),
-                path=path,
-                pinned=self._pinned,
-                ns=row.block.ns,
-                queue_ns=queue_ns,
-                alloc_ns=alloc_ns,
-                submit_ns=submit_ns,
-                io_ns=io_ns,
-                copy_ns=copy_ns,
-                sync_ns=sync_ns,
-                t_ns=transfer.ended_ns,
+        parts = dict(zip(PARTS, next(_parts_by_row(transfer)), strict=True))
+        fields: dict[str, int] = {"path": self._path(transfer), "pinned": self._pinned, **parts}
+        if transfer.is_write:
+            self._tell_rows(Kind.SWAP_OUT_WRITTEN, transfer, transfer.ended_ns, _of_length, fields)
+        else:
+            fields["prefetch"] = _absent(transfer.prefetch)
+            self._tell_rows(Kind.SWAP_IN_LOADED, transfer, transfer.ended_ns, _of_length, fields)
+
+    def _tell_rows(
+        self,
+        kind: Kind,
+        transfer: Transfer,
+        t_ns: int,
+        by_row: Callable[[Row], dict[str, int]],
+        fields: Mapping[str, int],
+    ) -> None:
+        """The rows of an op: by one call, or where they differ in more than block and slot, by one a stretch that agrees."""
+        for same, rows in groupby(transfer.rows, key=by_row):
+            stretch = list(rows)
+            self._context.emit.emit_blocks(
+                kind,
+                [row.block.id for row in stretch],
+                [row.target.slot for row in stretch],
+                t_ns=t_ns,
+                op=transfer.op,
+                src=transfer.src,
+                dst=transfer.dst,
+                bytes=self._context.settings.block_bytes,
+                req=_absent(transfer.req),
+                **fields,
+                **same,
             )
+            fields = {name: value for name, value in fields.items() if name not in FIRST_ROW_ONLY}
 
     def _tell_failed(self, transfer: Transfer) -> None:
         """The failing rows, and the error unless the op was called off."""
@@ -267,6 +234,21 @@ class Transfers:
         if transfer.slower is Tier.REMOTE:
             return Path.SOCKET
         return Path.BOUNCE if transfer.dst is Tier.GPU else Path.POSIX
+
+
+def _of_namespace(row: Row) -> dict[str, int]:
+    """What a row has beside its block and slot: whose it is."""
+    return {"ns": row.block.ns}
+
+
+def _of_cause(row: Row) -> dict[str, int]:
+    """Whose it is, and what made it happen."""
+    return {"ns": row.block.ns, "cause": _absent(row.cause)}
+
+
+def _of_length(row: Row) -> dict[str, int]:
+    """Whose it is, and how long."""
+    return {"ns": row.block.ns, "tokens": row.block.tokens}
 
 
 def _parts_by_row(transfer: Transfer) -> Iterator[SixParts]:

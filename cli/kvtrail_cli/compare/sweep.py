@@ -1,6 +1,6 @@
 """One parameter at a time: what prefetch did, what restores took, and how idle the gpu was, beside each other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -9,6 +9,7 @@ from kvtrail_engine.proof import sink
 from kvtrail_engine.settings import EngineSettings
 from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.emitter import Emitter
+from kvtrail_schema.kinds import Kind
 
 from kvtrail_cli.compare.figures import Tally
 from kvtrail_cli.compare.fleet import Lane, fleet, turns, warm_up
@@ -42,6 +43,10 @@ class Counter:
             names = ("queue_ns", "alloc_ns", "submit_ns", "io_ns", "copy_ns", "sync_ns")
             self.restores_ns.append(sum(parts[name] for name in names))
         return 0
+
+    def emit_blocks(self, kind: Kind, _blocks: Sequence[int], _slots: Sequence[int] | None = None, /, **parts: Any) -> int:
+        """Rows of an op, the first of which carries its parts."""
+        return self.swap_in_loaded(**parts) if kind is Kind.SWAP_IN_LOADED else 0
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         if name.startswith("_"):
