@@ -1,5 +1,6 @@
 """`kvtrail bench dashboard`: how long each page takes on a store of ten million events."""
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Annotated, Final
@@ -22,6 +23,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Measure pages from their link to their last element, each time after a new event, with nothing cached."""
+    os.environ.setdefault("STREAMLIT_LOGGER_LEVEL", "error")  # pages that run outside a server make it warn
     from kvtrail_cli.bench.dashboard import bench_dashboard  # noqa: PLC0415 - loads Streamlit
 
     with tempfile.TemporaryDirectory(prefix="kvtrail-bench-", dir=directory) as folder, progress("events") as advance:
