@@ -1,11 +1,17 @@
-"""The golden ledgers of the design: small stories of one request, and where each of their milliseconds belongs."""
+"""The golden ledgers: small stories of one request, and where each of their milliseconds belongs.
+
+1 to 10 are those of the design. Then: preempted, backpressure, limit and grammar, a wait that names its op, ops that
+share an end, a prefetch still on its way when it is used, censored, two queues, every part of an op, no closing event.
+"""
 
 import json
 from pathlib import Path
 
 import pytest
-from kvtrail_collector.facts_build import facts_of
+from kvtrail_collector.facts_build import facts_of, recording_of_events
 from kvtrail_collector.ledger import Ledger, ledger_of
+from kvtrail_collector.ledger_columns import ledgers_of
+from kvtrail_collector.ledger_paint import Amounts
 from kvtrail_collector.ledger_parts import Part
 from kvtrail_schema.identity import RequestId
 from kvtrail_schema.jsonl import id_of, read_file
@@ -29,9 +35,9 @@ def shown(parts: tuple[Part, ...]) -> list[dict[str, object]]:
     ]
 
 
-def test_ten_stories() -> None:
-    """All ten golden ledgers of the design are there."""
-    assert [f"{number:02}" for number in range(1, 11)] == STORIES
+def test_twenty_stories() -> None:
+    """All golden ledgers are there: the ten of the design, and ten for the rest of its rules."""
+    assert [f"{number:02}" for number in range(1, 21)] == STORIES
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -43,3 +49,21 @@ def test_golden(name: str) -> None:
     assert expected["parts"] == shown(ledger.parts)
     assert expected["hidden"] == shown(ledger.hidden)
     assert expected["ttft_ms"] == ledger.ns / 1e6
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_golden_in_columns(name: str) -> None:
+    """The ledgers of all requests at once say the same of each story."""
+    expected = json.loads((GOLDEN / f"{name}.expected.json").read_text(encoding="utf-8"))
+    found = ledgers_of(recording_of_events(line.event for line in read_file(str(GOLDEN / f"{name}.jsonl"))).columns)
+
+    assert expected["parts"] == [part for part in columns_shown(found.parts) if part["ms"]]
+    assert expected["hidden"] == [part for part in columns_shown(found.hidden) if part["ms"]]
+
+
+def columns_shown(table: Amounts) -> list[dict[str, object]]:
+    """The one row of a table as the expectations write it."""
+    labels = zip(table.labels, table.ns[0].tolist(), strict=True)
+    return [
+        {"component": label.component.value, "tier": label.tier, "reason": label.reason, "ms": ns / 1e6} for label, ns in labels
+    ]
