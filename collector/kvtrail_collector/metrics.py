@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from kvtrail_schema.clock import Clock
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from kvtrail_collector.loss import loss_of
 from kvtrail_collector.metric_families import counter, gauge, labelled
 from kvtrail_collector.metric_names import HELP
+from kvtrail_collector.metrics_requests import RequestMetrics
 from kvtrail_collector.sources.kafka_metrics import KafkaCollector
 from kvtrail_collector.sources.kafka_monitor import KafkaMonitor
 from kvtrail_collector.store import Store
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_INGEST_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+_INGEST_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+
+
+class MetricsText(NamedTuple):
+    """Metrics as text, and what form that is in."""
+
+    body: bytes
+    media_type: str
 
 
 class Metrics:
@@ -33,6 +41,7 @@ class Metrics:
             "kvtrail_ingest_seconds", HELP["kvtrail_ingest_seconds"], buckets=_INGEST_BUCKETS_S, registry=self._registry
         )
         self._registry.register(_StoreCollector(store, clock))
+        self._registry.register(RequestMetrics(store))
         if kafka is not None:
             self._registry.register(KafkaCollector(store, kafka))
 
@@ -44,9 +53,10 @@ class Metrics:
         """A batch was committed."""
         self._ingest.observe(duration_ns / 1e9)
 
-    def text(self) -> bytes:
-        """All metrics in Prometheus' text form. Runs off the event loop."""
-        return generate_latest(self._registry)
+    def text(self, accept: str = "") -> MetricsText:
+        """All metrics, in the form that the asker prefers: OpenMetrics, or Prometheus' own. Runs off the event loop."""
+        encode, media_type = choose_encoder(accept)
+        return MetricsText(encode(self._registry), media_type)
 
 
 class _StoreCollector(Collector):

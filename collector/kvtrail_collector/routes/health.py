@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Header, Response
 
 from kvtrail_collector.access import require
 from kvtrail_collector.context import Context
 from kvtrail_collector.doctor import examine
-from kvtrail_collector.metrics import CONTENT_TYPE
 from kvtrail_collector.replies import reply
 from kvtrail_collector.security import Scope
 
@@ -31,8 +31,9 @@ def health_routes(context: Context) -> APIRouter:
         return reply(diagnosis, HTTPStatus.OK if diagnosis.ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
     @router.get("/metrics", dependencies=reading)
-    def metrics() -> Response:
-        """All metrics in Prometheus' text form. Runs on a worker thread."""
-        return Response(context.metrics.text(), media_type=CONTENT_TYPE)
+    def metrics(accept: Annotated[str, Header()] = "") -> Response:
+        """All metrics, as OpenMetrics where that is asked for, else in Prometheus' text form. Runs on a worker thread."""
+        text = context.metrics.text(accept)
+        return Response(text.body, media_type=text.media_type)
 
     return router
