@@ -3,6 +3,7 @@
 import json
 
 import msgspec
+from kvtrail_cli.bench.dashboard_shapes import DashboardBench
 from kvtrail_cli.bench.engine_shapes import EngineBench
 from kvtrail_cli.bench.shapes import IngestBench
 from kvtrail_cli.commands.agent import AgentRecover
@@ -33,6 +34,7 @@ ANSWERS = {
     "engine run": EngineRun,
     "agent recover": AgentRecover,
     "compare": Compare,
+    "bench dashboard": DashboardBench,
     "bench engine": EngineBench,
     "bench ingest": IngestBench,
 }
