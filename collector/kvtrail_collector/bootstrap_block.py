@@ -64,6 +64,15 @@ def best_length(series: FloatArray) -> float:
     return float(max((2 * slope**2 / (4 / 3 * spectrum**2)) ** (1 / 3) * size ** (1 / 3), 1.0))
 
 
+def correlation_length(series: FloatArray) -> float:
+    """Over how many members a series keeps company: the sum of its autocorrelations until they are no more than chance."""
+    covariance = _autocovariance(series)
+    if covariance[0] <= 0:
+        return 1.0
+    correlation = covariance / covariance[0]
+    return float(max(1 + 2 * correlation[1 : _last_lag(correlation, len(series)) + 1].sum(), 1.0))
+
+
 def _autocovariance(series: FloatArray) -> FloatArray:
     """Autocovariances up to a third of the length."""
     centred = series - series.mean()

@@ -7,6 +7,7 @@ from typing import Final
 from kvtrail_collector.attribution_tail import choose_quantile
 from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.population import Population
+from kvtrail_collector.window_reference import quiet_part
 from kvtrail_collector.window_scan import SECOND_NS, find_spells
 
 MAX_P_VALUE: Final = 0.005
@@ -21,13 +22,22 @@ _RECOVERY_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A window, its reference, and the quantile that both can bear; `side` says where the reference lies."""
+    """A window, its reference, and the quantile that both can bear; `side` says where the reference lies.
+
+    `notes` say what was cut from the reference; `refused` why it cannot serve, if it cannot.
+    """
 
     window: Interval
     reference: Interval
     quantile: Fraction
     side: str
     notes: tuple[str, ...] = ()
+    refused: str | None = None
+
+    @property
+    def worth(self) -> tuple[bool, Fraction]:
+        """One that is not refused is better than one that is; then one that bears a higher quantile."""
+        return self.refused is None, self.quantile
 
 
 def warm_up_end_ns(population: Population) -> int:
@@ -45,18 +55,21 @@ def search_window(population: Population, *, seed: int) -> Interval | None:
     return next(((spell.start_ns, spell.end_ns) for spell in sure), None)
 
 
-def choose(population: Population, window: Interval, reference: Interval | None) -> Choice | None:
+def choose(population: Population, window: Interval, reference: Interval | None, *, seed: int = 0) -> Choice | None:
     """A reference for a window: as given, or before the window, or after it where that bears a higher quantile.
 
-    None where nothing bears even the median.
+    Spells are cut out of it. One with a trend is the choice only where nothing else is, and says that it is refused. None
+    where nothing bears even the median.
     """
     requests = len(population.arrived_in(*window))
     sides = {"given": reference} if reference else _sides(population, window)
     best: Choice | None = None
     for side, stretch in sides.items():
-        quantile = choose_quantile(requests, len(population.arrived_in(*stretch)))
-        if quantile is not None and (best is None or quantile > best.quantile):
-            best = Choice(window, stretch, quantile, side)
+        quiet = quiet_part(population, stretch, seed=seed)
+        quantile = choose_quantile(requests, len(population.arrived_in(*quiet.stretch)))
+        if quantile is not None:
+            found = Choice(window, quiet.stretch, quantile, side, quiet.notes, quiet.refused)
+            best = found if best is None or found.worth > best.worth else best
     return best
 
 

@@ -1,0 +1,119 @@
+"""A reference that can be trusted: spells in it are cut out, and one that grows is refused (LEDGER §5, step 3).
+
+What a window is compared with must be a quiet time. A reference with a fault in it hides the next fault; one that grows makes
+any window after it look ill.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvtrail_collector.bootstrap_block import correlation_length
+from kvtrail_collector.facts_rows import IntArray, Interval
+from kvtrail_collector.population import Population
+from kvtrail_collector.window_scan import MIN_REQUESTS, Spell, find_spells
+
+FloatArray = NDArray[np.float64]
+
+SURE_P_VALUE: Final = 0.005
+SPELL_FROM_RATIO: Final = 1.25
+SPELL_FROM_NS: Final = 5_000_000
+MOST_SPELLS: Final = 3
+TREND_P_VALUE: Final = 0.01
+TREND_FROM_RATIO: Final = 1.25
+TREND_BINS: Final = 60
+TREND_SHUFFLES: Final = 399
+_QUANTILE: Final = 0.95
+_LEAST_BINS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """A stretch of time that can serve, what was cut from it, and why it cannot serve after all, if so."""
+
+    stretch: Interval
+    notes: tuple[str, ...] = ()
+    refused: str | None = None
+
+
+def quiet_part(population: Population, stretch: Interval, *, seed: int) -> Quiet:
+    """The last part of a stretch without a spell, refused if it grows all the time. Pure; under 0.3 s."""
+    notes: list[str] = []
+    for _ in range(MOST_SPELLS):
+        spell = _spell_in(population, stretch, seed)
+        if spell is None:
+            break
+        notes.append(f"the reference had a spell of {(spell.end_ns - spell.start_ns) / 1e9:.0f} s in it, which was left out")
+        stretch = _without(population, stretch, spell)
+    growth = trend_of(population.arrived_in(*stretch), seed=seed)
+    if growth is None:
+        return Quiet(stretch, tuple(notes))
+    if growth < 1:
+        # What still settles hides a fault but invents none: the part that has settled most serves.
+        half = ((stretch[0] + stretch[1]) // 2, stretch[1])
+        return Quiet(half, (*notes, "the reference became faster all the time: its last half was used"))
+    return Quiet(
+        stretch, tuple(notes), f"the reference has a trend: its tail grew by {growth - 1:.0%} while it lasted; give a quiet one"
+    )
+
+
+def _spell_in(population: Population, stretch: Interval, seed: int) -> Spell | None:
+    """The costliest spell in a stretch that is no chance, and slower by enough to matter."""
+    own = population.arrived_in(*stretch)
+    for spell in find_spells(own.arrived_ns, own.latency_ns, seed=seed):
+        inside = (own.arrived_ns >= spell.start_ns) & (own.arrived_ns < spell.end_ns)
+        if spell.p_value > SURE_P_VALUE or not inside.any() or inside.all():
+            continue
+        here, there = (float(np.quantile(own.latency_ns[part], _QUANTILE)) for part in (inside, ~inside))
+        if here >= SPELL_FROM_RATIO * there and here - there >= SPELL_FROM_NS:
+            return spell
+    return None
+
+
+def _without(population: Population, stretch: Interval, spell: Spell) -> Interval:
+    """What lies after a spell, or before it where that is more by far: the nearer the reference, the more alike the times."""
+    after, before = (spell.end_ns, stretch[1]), (stretch[0], spell.start_ns)
+    return after if 2 * len(population.arrived_in(*after)) >= len(population.arrived_in(*before)) else before
+
+
+def trend_of(population: Population, *, seed: int) -> float | None:
+    """By what factor the tail changed from the first third to the last, where that is a trend; None where it is not."""
+    if len(population) < MIN_REQUESTS:
+        return None
+    first, last = (float(np.quantile(part, _QUANTILE)) for part in _outer_thirds(population))
+    growth = last / max(first, 1.0)
+    if 1 / TREND_FROM_RATIO < growth < TREND_FROM_RATIO or abs(last - first) < SPELL_FROM_NS:
+        return None
+    series = _series(population)
+    return growth if len(series) >= _LEAST_BINS and _chance_of_trend(series, seed) <= TREND_P_VALUE else None
+
+
+def _outer_thirds(population: Population) -> tuple[IntArray, IntArray]:
+    """The latencies of the first and of the last third of the time."""
+    start, end = int(population.arrived_ns[0]), int(population.arrived_ns[-1]) + 1
+    third = (end - start) // 3
+    return population.arrived_in(start, start + third + 1).latency_ns, population.arrived_in(end - third - 1, end).latency_ns
+
+
+def _series(population: Population) -> FloatArray:
+    """The upper quartile of latency by bins of equal time; bins in which nothing arrived are left out."""
+    edges = np.linspace(population.arrived_ns[0], population.arrived_ns[-1] + 1, TREND_BINS + 1)
+    bounds = np.searchsorted(population.arrived_ns, edges)
+    parts = (population.latency_ns[low:high] for low, high in pairwise(bounds.tolist()) if high > low)
+    return np.array([float(np.quantile(part, 0.75)) for part in parts])
+
+
+def _chance_of_trend(series: FloatArray, seed: int) -> float:
+    """How often the same values, kept together as they keep company, rise or fall as steadily in another order."""
+    rank = np.argsort(np.argsort(series)).astype(np.float64)
+    time = np.arange(len(series)) - (len(series) - 1) / 2
+    slope = float(rank @ time / (time @ time))
+    block = max(int(np.ceil(correlation_length(rank - slope * time))), 1)
+    stretches = np.arange(len(series)) // block
+    order = np.random.default_rng(seed).random((TREND_SHUFFLES, int(stretches[-1]) + 1))
+    mixed = rank[np.argsort(order[:, stretches], axis=1, kind="stable")]
+    as_steady = np.abs(mixed @ time) >= abs(float(rank @ time))
+    return float((1 + as_steady.sum()) / (1 + TREND_SHUFFLES))
