@@ -17,9 +17,9 @@ from kvtrail_collector.detectors.judge import Finding, Judgement, Sight, Thresho
 from kvtrail_collector.detectors.rule import POPULATION_RANK, Need, Rule
 from kvtrail_collector.detectors.rules import RULES
 from kvtrail_collector.detectors.scene import Scene
-from kvtrail_collector.detectors.specific import GENERAL_OF
 from kvtrail_collector.diagnose_shapes import Verdicts
 from kvtrail_collector.loss_shapes import Loss
+from kvtrail_collector.verdicts_table import GENERAL_OF
 
 _ARRIVALS: Final = 1
 
@@ -92,7 +92,12 @@ def _once(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _covers(one: Verdict, other: Verdict) -> bool:
-    """Whether one verdict is the more specific word for what another says."""
+    """Whether one verdict is the more specific word for what another says.
+
+    What windows and bootstrap say is never taken back by counts alone.
+    """
+    if other.basis == "population" and one.basis != "population":
+        return False
     places = one.tier is None or other.tier is None or one.tier == other.tier
     return places and other.code in GENERAL_OF.get(one.code, frozenset())
 

@@ -129,7 +129,7 @@ def _attribution(held: FileEvents) -> Attribution | None:
     arrivals = sum(1 for kind in held.table["kind"].to_pylist() if kind == 1)
     if arrivals < _FEW_REQUESTS:
         return None
-    homes = [held.streams[number] for number in held.table["stream_id"].to_pylist()]
+    homes = [held.streams[int(str(number))] for number in held.table["stream_id"].to_pylist()]
     table = held.table.append_column("engine", pa.array([home.engine for home in homes], pa.utf8()))
     table = table.append_column("epoch", pa.array([home.epoch for home in homes], pa.uint64()))
     return attribute(table.append_column("rank", pa.array([home.rank for home in homes], pa.uint16())))

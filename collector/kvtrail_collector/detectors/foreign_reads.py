@@ -31,16 +31,16 @@ def foreign_reads(scene: Scene) -> list[ForeignReads]:
     rows = scene.ask(_READS)
     if not rows:
         return []
-    members = {row["ns"]: _members(row["text"]) for row in scene.ask(_DECLARED)}
+    members = {str(row["ns"]): _members(row["text"]) for row in scene.ask(_DECLARED)}
     return [_pair(row, members) for row in rows]
 
 
-def _pair(row: Row, members: Mapping[object, dict[str, object]]) -> ForeignReads:
+def _pair(row: Row, members: Mapping[str, dict[str, object]]) -> ForeignReads:
     """One pair, with what its namespaces differ in."""
     made, reader = row.pop("made_ns"), row["ns"]
-    own, other = members.get(reader, {}), members.get(made, {})
+    own, other = members.get(str(reader), {}), members.get(str(made), {})
     differs = sorted(name for name in own.keys() | other.keys() if own.get(name) != other.get(name))
-    named = {"created_in": f"{made:016x}", "read_in": f"{reader:016x}", "differs_in": ", ".join(differs) or "not declared"}
+    named: Row = {"created_in": f"{made:016x}", "read_in": f"{reader:016x}", "differs_in": ", ".join(differs) or "not declared"}
     return ForeignReads(row | named, bool(differs) and all("version" in name for name in differs))
 
 

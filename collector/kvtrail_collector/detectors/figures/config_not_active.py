@@ -59,9 +59,8 @@ def _row(scene: Scene, manifest: Manifest, name: str, least: float) -> Row | Non
     occasions = int(str(counts["occasions"]))
     if int(str(counts["signs"])) or occasions < least:
         return None
-    return {"feature": name, "occasions": occasions, "occasion": feature.occasion.name.lower(), "cases": occasions} | {
-        "refs": [manifest.ref]
-    }
+    occasion = feature.occasion.name.lower()
+    return {"feature": name, "occasions": occasions, "occasion": occasion, "cases": occasions, "refs": [manifest.ref]}
 
 
 RULE: Final = Rule(
