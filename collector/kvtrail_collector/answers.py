@@ -11,16 +11,17 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 import msgspec
-from kvtrail_schema.identity import RequestId
 
-from kvtrail_collector.attribution_shapes import Attribution
+from kvtrail_collector.attribution_shapes import Attribution, Measure
 from kvtrail_collector.errors import Busy, NotFound, QuestionInvalid
 from kvtrail_collector.questions.attribution import attribute_stored
+from kvtrail_collector.questions.clocks import clock_offset_ns, monotonic_span
 from kvtrail_collector.questions.facts import device, kinds_present
 from kvtrail_collector.questions.requests import find_request
-from kvtrail_collector.questions.rows import event_rows, streams
+from kvtrail_collector.questions.rows import streams
+from kvtrail_collector.questions.why import why_stored
 from kvtrail_collector.store import Store
-from kvtrail_collector.why import Why, why
+from kvtrail_collector.why import Why
 
 _MOST_WAITING: Final = 8
 
@@ -29,12 +30,17 @@ Span = tuple[int, int]
 
 
 class AttributionQuestion(NamedTuple):
-    """What to attribute: arrivals in [start, end) on the engine's monotonic clock; an absent one is searched for."""
+    """What to attribute: arrivals in [start, end) on the engine's monotonic clock; an absent one is searched for.
+
+    `wall` is the window in wall time instead.
+    """
 
     window: Span | None = None
     reference: Span | None = None
     engine: str | None = None
     seed: int = 0
+    measure: Measure = Measure.TTFT
+    wall: Span | None = None
 
 
 def span_of(name: str, start_ns: int | None, end_ns: int | None) -> Span | None:
@@ -113,8 +119,7 @@ class Answers:
             if found is None:
                 raise NotFound(f"no request {name!r} is stored", where="requests", do="list them with /v1/requests")
             own = [one for one in streams(cursor) if (one.engine, one.epoch) == (found.stream.engine, found.stream.epoch)]
-            table = event_rows(cursor, own)
-        answer = why(table, RequestId(found.request))
+            answer = why_stored(cursor, found, own)
         if answer is None:
             what = f"the arrival of request {name!r} is not stored: its time cannot be told"
             raise NotFound(what, where="requests", do="ask /v1/loss for what is missing")
@@ -133,5 +138,7 @@ class Answers:
             if question.engine is not None and not wanted:
                 names = ", ".join(sorted({one.engine for one in known})) or "none yet"
                 raise NotFound(f"no engine {question.engine!r}", where="streams", do=f"engines that were heard of: {names}")
-            found = attribute_stored(cursor, wanted, question.window, question.reference, seed=question.seed)
-        return msgspec.structs.replace(found, device=self.device())
+            window = monotonic_span(cursor, wanted, question.wall) if question.wall else question.window
+            found = attribute_stored(cursor, wanted, window, question.reference, seed=question.seed, measure=question.measure)
+            offset_ns = clock_offset_ns(cursor, wanted)
+        return msgspec.structs.replace(found, device=self.device(), clock_offset_ns=offset_ns)

@@ -10,12 +10,12 @@ from kvtrail_schema.identity import Stream
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.attribution_compare import Comparison, comparability, comparisons
-from kvtrail_collector.attribution_shapes import Attribution, Delta, Verdict, Window
+from kvtrail_collector.attribution_shapes import Attribution, Delta, Measure, Verdict, Window
 from kvtrail_collector.blame_accounts import Blame
 from kvtrail_collector.bootstrap import Resamples
 from kvtrail_collector.facts_build import Recording, recording_of_table
 from kvtrail_collector.facts_rows import Interval, merged
-from kvtrail_collector.population import Population, population_of
+from kvtrail_collector.population import Population, gap_population, population_of
 from kvtrail_collector.verdicts import MIN_CONFIDENCE, best_lead, population_verdicts
 from kvtrail_collector.verdicts_case import Case
 from kvtrail_collector.verdicts_mix import mix_verdict
@@ -23,6 +23,7 @@ from kvtrail_collector.window import MIN_LIFT_NS, Choice, choose, search_window
 
 EXEMPLARS: Final = 10
 _BLAME_ROWS: Final = 20
+_NOTHING: Final = {Measure.TTFT: "no request arrived", Measure.GAPS: "no request got two tokens"}
 _HELP: Final = "more requests or a longer reference would help"
 
 
@@ -33,6 +34,7 @@ def attribute(
     *,
     seed: int = 0,
     holes: dict[Stream, list[Interval]] | None = None,
+    measure: Measure = Measure.TTFT,
 ) -> Attribution:
     """Explain the spike in a table of events, or the window given. Pure; about 1 s for 4,000 requests on one core.
 
@@ -41,38 +43,51 @@ def attribute(
     injected is dropped before anything looks at it.
     """
     recording = recording_of_table(table, holes)
-    return attribute_recording(recording, window, reference, seed=seed)
+    return attribute_recording(recording, window, reference, seed=seed, measure=measure)
 
 
 def attribute_recording(
-    recording: Recording, window: Interval | None = None, reference: Interval | None = None, *, seed: int = 0
+    recording: Recording,
+    window: Interval | None = None,
+    reference: Interval | None = None,
+    *,
+    seed: int = 0,
+    measure: Measure = Measure.TTFT,
 ) -> Attribution:
     """As `attribute`, for a recording that is there already."""
     device = device_of(recording)
-    if not recording.requests:
-        return Attribution(why_not="no request arrived", device=device)
-    population = population_of(recording)
+    population = _population(recording, measure)
+    if not len(population):
+        return Attribution(why_not=_NOTHING[measure], measure=measure, device=device)
     searched = window is None
     window = window or search_window(population, seed=seed)
     if window is None:
-        return Attribution(why_not="no spike: no stretch of time is slower than chance makes one", device=device)
+        return Attribution(
+            why_not="no spike: no stretch of time is slower than chance makes one", measure=measure, device=device
+        )
     choice = choose(population, window, reference, seed=seed)
     if choice is None:
         own = window_of(recording, population, window)
-        return Attribution(window=own, why_not=_too_few(own.requests), device=device)
-    return _Explainer(recording, population, choice, device).explain(searched=searched, seed=seed)
+        return Attribution(window=own, why_not=_too_few(own.requests), measure=measure, device=device)
+    return _Explainer(recording, population, choice, measure).explain(searched=searched, seed=seed)
+
+
+def _population(recording: Recording, measure: Measure) -> Population:
+    """What is measured: requests, or gaps between tokens."""
+    return population_of(recording) if measure is Measure.TTFT else gap_population(recording)
 
 
 def explain(recording: Recording, choice: Choice, *, searched: bool, seed: int) -> Attribution:
     """As `attribute`, for a window and a reference that are chosen, and a recording of at least their requests."""
-    return _Explainer(recording, population_of(recording), choice, device_of(recording)).explain(searched=searched, seed=seed)
+    explainer = _Explainer(recording, population_of(recording), choice, Measure.TTFT)
+    return explainer.explain(searched=searched, seed=seed)
 
 
 class _Explainer:
     """Puts one answer together. Used once, by one thread."""
 
-    def __init__(self, recording: Recording, population: Population, choice: Choice, device: str | None) -> None:
-        self.recording, self.choice, self.device = recording, choice, device
+    def __init__(self, recording: Recording, population: Population, choice: Choice, measure: Measure) -> None:
+        self.recording, self.choice, self.measure, self.device = recording, choice, measure, device_of(recording)
         self.window = window_of(recording, population, choice.window)
         self.reference = window_of(recording, population, choice.reference)
         self.requests = population.arrived_in(*choice.window)
@@ -87,19 +102,25 @@ class _Explainer:
         if not self.able.quantiles:
             return self._frame(None, self.able.unknown or _too_few(self.window.requests))
         answers = []
-        for compared in comparisons(self.requests, self.reference_requests, self.able, min_lift_ns=MIN_LIFT_NS, seed=seed):
+        for compared in comparisons(
+            self.requests, self.reference_requests, self.able, min_lift_ns=MIN_LIFT_NS[self.measure], seed=seed
+        ):
             answers.append(self._explained(compared))
             if answers[-1].identified:
                 return msgspec.structs.replace(answers[-1], notes=(*answers[-1].notes, *_higher(answers[:-1])))
         lifted = [answer for answer in answers if answer.components]
         if searched and not lifted:
-            return Attribution(why_not="no spike: the slowest stretch is less than 10 % or 5 ms slower", device=self.device)
+            return Attribution(
+                why_not=f"no spike: the slowest stretch is less than {self._least()} slower",
+                measure=self.measure,
+                device=self.device,
+            )
         return (lifted or answers)[0]
 
     def _explained(self, compared: Comparison) -> Attribution:
         """The answer at one quantile."""
         if compared.resamples is None or not (compared.is_lifted or compared.is_mix):
-            return self._frame(compared, "the window is less than 10 % or 5 ms slower than its reference")
+            return self._frame(compared, f"the window is less than {self._least()} slower than its reference")
         case = self._case(compared, compared.resamples)
         if compared.is_mix:
             return self._whole(compared, case, (mix_verdict(case, compared.resamples),), None)
@@ -107,6 +128,10 @@ class _Explainer:
             return self._whole(compared, case, (), f"not identifiable: the excess may be chance; {_HELP}")
         verdicts = population_verdicts(case)
         return self._whole(compared, case, verdicts, None if verdicts else _unsure(case))
+
+    def _least(self) -> str:
+        """The lift below which nothing is said."""
+        return f"10 % or {MIN_LIFT_NS[self.measure] // 1_000_000} ms"
 
     def _case(self, compared: Comparison, resamples: Resamples) -> Case:
         """What verdicts are made from."""
@@ -120,6 +145,7 @@ class _Explainer:
             excess=compared.excess,
             resamples=resamples,
             blame=self.blame,
+            measure=self.measure,
         )
 
     def _whole(self, compared: Comparison, case: Case, verdicts: tuple[Verdict, ...], why_not: str | None) -> Attribution:
@@ -130,7 +156,7 @@ class _Explainer:
             components=_deltas(case),
             identified=why_not is None,
             blame=self.blame.rows(self.blame.blamed(waits))[:_BLAME_ROWS],
-            exemplars=tuple(facts.label for facts in case.tail[:EXEMPLARS]),
+            exemplars=tuple(dict.fromkeys(facts.label for facts in case.tail[: 3 * EXEMPLARS]))[:EXEMPLARS],
             verdicts=verdicts,
         )
 
@@ -146,6 +172,7 @@ class _Explainer:
             mix_ms=None if excess is None else float(excess.mix_ns) / 1e6,
             why_not=why_not,
             notes=(*self.choice.notes, *self.able.notes),
+            measure=self.measure,
             device=self.device,
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from string import Template
 from typing import Final, NamedTuple
 
 import duckdb
@@ -16,11 +18,12 @@ from kvtrail_collector.questions.rows import StreamRow, named_rows
 LOOK_NS: Final = 60_000_000_000
 """How long before the first arrival and after the last end transfers and steps are looked for."""
 
-_COLUMNS: Final = (
+COLUMNS: Final = (
     *("seq", "t_ns", "kind", "ns", "req", "op", "prefetch", "step", "tier", "src", "dst", "queue", "reason", "bytes"),
     *("tokens", "prefill_tokens", "wait_ns", "duration_ns"),
     *("queue_ns", "alloc_ns", "submit_ns", "io_ns", "copy_ns", "sync_ns"),
 )
+"""The columns that ledgers need."""
 
 
 def _numbers(*kinds: Kind) -> str:
@@ -49,26 +52,27 @@ FROM events WHERE stream_id = $stream AND kind IN ({_ENDS}, {Kind.REQUEST_ARRIVE
     AND req IN (SELECT unnest($wanted::UBIGINT[])) GROUP BY req
 ) WHERE arrived_ns IS NOT NULL ORDER BY arrived_ns, req
 """  # noqa: S608  # constants of ours
-_ROWS: Final = f"""
-WITH wanted AS (SELECT unnest($wanted::UBIGINT[]) AS req),
-near AS (SELECT * FROM events WHERE stream_id = $stream AND t_ns BETWEEN $start_ns AND $end_ns),
+_ROWS: Final = Template(f"""
+WITH wanted AS (SELECT unnest($$wanted::UBIGINT[]) AS req),
+near AS NOT MATERIALIZED (SELECT * FROM events WHERE stream_id = $$stream AND t_ns BETWEEN $$start_ns AND $$end_ns),
 used AS (SELECT DISTINCT prefetch FROM near WHERE kind = {Kind.PREFETCH_USED.value} AND req IN (FROM wanted)),
 own AS (
     SELECT op FROM near WHERE op IS NOT NULL AND kind IN ({_SWAPS}, {Kind.COPY_WAITED.value})
         AND (req IN (FROM wanted) OR prefetch IN (FROM used))
 )
-SELECT stream_id, {", ".join(f'"{name}"' for name in _COLUMNS)},
-    CASE WHEN kind = {Kind.REQUEST_ARRIVED.value} THEN "text" END AS "text"
+SELECT stream_id, $columns, CASE WHEN kind = {Kind.REQUEST_ARRIVED.value} THEN "text" END AS "text"
 FROM near WHERE kind IN ({_STEPS}) OR (kind IN ({_OWN}) AND req IN (FROM wanted)) OR (kind IN ({_SWAPS}) AND op IN (FROM own))
-"""  # noqa: S608  # constants of ours
+""")  # noqa: S608  # constants of ours
 _GAPS: Final = """
 SELECT last_seq, lead(first_seq) OVER (ORDER BY first_seq) AS next_seq FROM seq_ranges WHERE stream_id = ? QUALIFY next_seq > 0
 """
+_NEAR: Final = 4
+"""How far behind what drills said a row is looked for that bounds a hole."""
 _BORDERS: Final = f"""
 SELECT border, side, CASE side WHEN 0 THEN max_by(t_ns, seq) ELSE min_by(t_ns, seq) END AS t_ns
 FROM events, (SELECT unnest($borders::UBIGINT[]) AS border, unnest($sides::INTEGER[]) AS side)
 WHERE stream_id = $stream AND kind NOT IN ({_DRILLS})
-    AND seq BETWEEN border - CASE side WHEN 0 THEN {4} ELSE 0 END AND border + CASE side WHEN 0 THEN 0 ELSE {4} END
+    AND seq BETWEEN border - CASE side WHEN 0 THEN {_NEAR} ELSE 0 END AND border + CASE side WHEN 0 THEN 0 ELSE {_NEAR} END
 GROUP BY border, side
 """  # noqa: S608  # constants of ours
 
@@ -97,15 +101,18 @@ def lives(cursor: duckdb.DuckDBPyConnection, stream_id: int, wanted: IdArray) ->
     )
 
 
-def rows_for(cursor: duckdb.DuckDBPyConnection, stream: StreamRow, wanted: IdArray, span: Interval) -> pa.Table:
+def rows_for(
+    cursor: duckdb.DuckDBPyConnection, stream: StreamRow, wanted: IdArray, span: Interval, columns: Sequence[str] = COLUMNS
+) -> pa.Table:
     """The rows that the ledgers of some requests of a stream need, all of whom lived within a span."""
+    query = _ROWS.substitute(columns=", ".join(f'"{name}"' for name in columns))
     asked = {
         "stream": stream.stream_id,
         "wanted": wanted.tolist(),
         "start_ns": span[0] - LOOK_NS,
         "end_ns": span[1] + LOOK_NS,
     }
-    return named_rows(cursor.execute(_ROWS, asked).to_arrow_table(), [stream])
+    return named_rows(cursor.execute(query, asked).to_arrow_table(), [stream])
 
 
 def holes_of(cursor: duckdb.DuckDBPyConnection, stream_id: int) -> list[Interval]:

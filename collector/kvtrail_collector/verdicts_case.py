@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from kvtrail_schema.enums import Tier
 
-from kvtrail_collector.attribution_shapes import EventRef, Window
+from kvtrail_collector.attribution_shapes import EventRef, Measure, Window
 from kvtrail_collector.attribution_tail import Excess
 from kvtrail_collector.blame_accounts import Blame
 from kvtrail_collector.bootstrap import Resamples
@@ -31,6 +31,7 @@ class Case:
     excess: Excess
     resamples: Resamples
     blame: Blame
+    measure: Measure = Measure.TTFT
 
     @property
     def causes(self) -> tuple[Cause, ...]:
@@ -43,8 +44,8 @@ class Case:
 
     @cached_property
     def tail(self) -> tuple[RequestFacts, ...]:
-        """The requests in the tail of the window, slowest first."""
-        places = self.requests.place[self.excess.window.rows].tolist()
+        """The requests in the tail of the window, slowest first; one with several gaps in the tail stands there once."""
+        places = dict.fromkeys(self.requests.place[self.excess.window.rows].tolist())
         return tuple(self.recording.requests[place] for place in places)
 
     def tail_ops(self, tier: Tier) -> list[Op]:

@@ -7,7 +7,7 @@ import numpy as np
 from kvtrail_schema.identity import Stream
 
 from kvtrail_collector.attribution import attribute, explain
-from kvtrail_collector.attribution_shapes import Attribution
+from kvtrail_collector.attribution_shapes import Attribution, Measure
 from kvtrail_collector.facts_build import Recording, recording_of_table
 from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.ledger_rows import LOOK_NS, holes_of, identity_of, last_ns
@@ -24,8 +24,14 @@ def attribute_stored(
     reference: Interval | None = None,
     *,
     seed: int = 0,
+    measure: Measure = Measure.TTFT,
 ) -> Attribution:
-    """As `attribute`, for the stored requests of some streams. Worker thread; half a second, and the reading of the windows."""
+    """As `attribute`, for the stored requests of some streams. Worker thread; half a second, and the reading of the windows.
+
+    Gaps between tokens are not kept: for them all events of the streams are read.
+    """
+    if measure is Measure.GAPS:
+        return attribute(event_rows(cursor, wanted), window, reference, seed=seed, measure=measure)
     population = stored_population(cursor, wanted).population
     found = window or (search_window(population, seed=seed) if len(population) else None)
     choice = choose(population, found, reference) if found else None

@@ -53,6 +53,12 @@ def event_rows(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow], span:
     return named_rows(found.to_arrow_table(), wanted)
 
 
+def event_rows_named(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow], ids: list[int]) -> pa.Table:
+    """The rows of some streams that bear these ids, which is how causes name them."""
+    asked = [[stream.stream_id for stream in wanted], ids]
+    return named_rows(cursor.execute(f'{_ROWS} AND "id" IN (SELECT unnest(?::UBIGINT[]))', asked).to_arrow_table(), wanted)
+
+
 def named_rows(table: pa.Table, wanted: list[StreamRow]) -> pa.Table:
     """The table with engine, epoch and rank in place of the stream's id, each name held once."""
     ids = pa.array([stream.stream_id for stream in wanted], pa.int32())
