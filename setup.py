@@ -24,7 +24,11 @@ RING = Extension(
 setup(
     packages=[*PACKAGES, "kvtrail_migrations", "kvtrail_migrations.versions"],
     package_dir={**PACKAGES, "kvtrail_migrations": "migrations", "kvtrail_migrations.versions": "migrations/versions"},
-    package_data={"": ["py.typed"], "kvtrail_agent": ["_ring.pyi"], "kvtrail_cli": ["drill/expected/*.toml"]},
+    package_data={
+        "": ["py.typed"],
+        "kvtrail_agent": ["_ring.pyi"],
+        "kvtrail_cli": ["drill/expected/*.toml", "drill/generated/*.json"],
+    },
     ext_modules=[RING],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {},
 )

@@ -44,6 +44,7 @@ def accuracy(  # noqa: PLR0917 - one parameter a flag
     count: Annotated[
         str, typer.Option(help="Runs that count: all, even (to tune on) or odd (to report).")
     ] = SeedChoice.ALL.value,
+    populations: Annotated[int, typer.Option(min=1, help="Generated: so many populations.")] = 2000,
     folder: Annotated[Path, typer.Option("--dir", help="Where recordings and results are kept.")] = Path("kvtrail-accuracy"),
     most: Annotated[int | None, typer.Option("--at-most", min=1, help="Make at most so many new runs, then sum up.")] = None,
     *,
@@ -68,6 +69,7 @@ def accuracy(  # noqa: PLR0917 - one parameter a flag
         seeds=seeds,
         count=count,
         folder=folder,
+        populations=populations,
         at_most=most,
         again=again,
     )

@@ -7,6 +7,7 @@ from typing import Final
 
 from kvtrail_engine.drills.registry import DRILL_NAMES, Strength
 
+from kvtrail_cli.drill.generated.run import plans_of, recorded_runs, run_generated
 from kvtrail_cli.drill.judge import Judged
 from kvtrail_cli.drill.live import LivePlan, faults_of, judge_recording, run_live
 from kvtrail_cli.drill.results import Results
@@ -27,6 +28,7 @@ class Wanted:
 
 
 LIVE: Final = Wanted(0.9, 0.8, 0.0, 1.0, 0.02)
+POPULATIONS: Final = 2000
 GENERATED: Final = Wanted(0.95, 0.85, 0.85, 0.01, 0.02)
 
 
@@ -40,6 +42,7 @@ class AccuracyChoice:
     seeds: int
     count: str
     folder: Path
+    populations: int = POPULATIONS
     at_most: int | None = None
     again: bool = False
 
@@ -51,9 +54,9 @@ def run_accuracy(choice: AccuracyChoice, advance: Advance, note: Callable[[str],
         InputInvalid: a fault that there is not, or a file that holds something else.
         EngineError: an engine cannot start, or failed.
     """
-    runs = _live(choice, advance, note)
-    answer = accuracy_of("live", runs.runs, Seeds(choice.count))
-    return answer, is_good(answer, LIVE)
+    results = _live(choice, advance, note) if choice.live else _generated(choice, advance, note)
+    answer = accuracy_of("live" if choice.live else "generated", results.runs, Seeds(choice.count))
+    return answer, is_good(answer, LIVE if choice.live else GENERATED)
 
 
 def is_good(answer: Accuracy, wanted: Wanted) -> bool:
@@ -85,6 +88,20 @@ def _live(choice: AccuracyChoice, advance: Advance, note: Callable[[str], None])
         tuple(range(1, choice.seeds + 1)),
     )
     run_live(plan, folder, results, advance, lambda judged: note(line_of(judged)), choice.at_most)
+    return results
+
+
+def _generated(choice: AccuracyChoice, advance: Advance, note: Callable[[str], None]) -> Results:
+    """The populations made from recorded runs; only those that go wrong are told one by one."""
+    results = Results(choice.folder / "generated" / "results.jsonl")
+    plans = plans_of(choice.populations, faults_of(choice.faults, DRILL_NAMES) if choice.faults else ())
+    missing = [plan for plan in plans if not results.has(plan.name)][: choice.at_most]
+
+    def report(judged: Judged) -> None:
+        if not judged.run.is_right and judged.run.found is not None:
+            note(line_of(judged))
+
+    run_generated(missing, recorded_runs(choice.folder / "live"), results, advance, report)
     return results
 
 

@@ -35,6 +35,8 @@ DURATION_S: Final = 42.0
 RATE_PER_S: Final = 60.0
 DOCUMENT_SHARE: Final = 0.08
 DOCUMENT_TOKENS: Final = (128, 448)
+DOCUMENT_TENANT: Final = "documents"
+CHAT_COMPUTED_TOKENS: Final = 60
 HINT_LEAD_NS: Final = 1_200_000_000
 MS: Final = 1_000_000
 _NVME: Final = TierSettings(
@@ -136,7 +138,10 @@ def _drilled(scenario: Scenario, settings: EngineSettings, means: Means) -> Dril
 
 
 def drill_requests(seed: int, duration_s: float, shifted_s: tuple[float, float], shifted_share: float) -> list[Arrival]:
-    """Chats, and among them documents that nobody sends twice; within a stretch another share of them."""
+    """Chats, and among them documents of a tenant of their own that nobody sends twice.
+
+    Within a stretch another share of the requests are documents, and so many fewer come that as much is computed as before.
+    """
     chats = chat_arrivals(
         ChatSettings(
             seed=seed,
@@ -151,14 +156,22 @@ def drill_requests(seed: int, duration_s: float, shifted_s: tuple[float, float],
     )
     random = np.random.default_rng((seed, 5))
     start_ns, end_ns = (int(at_s * 1e9) for at_s in shifted_s)
-    shares = (shifted_share if start_ns <= arrival.at_ns < end_ns else DOCUMENT_SHARE for arrival in chats)
-    return [
-        Arrival(arrival.at_ns, _document(arrival.spec, random)) if random.random() < share else arrival
-        for arrival, share in zip(chats, shares, strict=True)
-    ]
+    kept = _computed_tokens(DOCUMENT_SHARE) / _computed_tokens(shifted_share)
+    made: list[Arrival] = []
+    for arrival in chats:
+        is_shifted = start_ns <= arrival.at_ns < end_ns
+        is_document = random.random() < (shifted_share if is_shifted else DOCUMENT_SHARE)
+        if random.random() < (kept if is_shifted else 1.0):
+            made.append(Arrival(arrival.at_ns, _document(arrival.spec, random)) if is_document else arrival)
+    return made
+
+
+def _computed_tokens(document_share: float) -> float:
+    """What a request computes on average, where so many are documents."""
+    return document_share * sum(DOCUMENT_TOKENS) / 2 + (1 - document_share) * CHAT_COMPUTED_TOKENS
 
 
 def _document(turn: RequestSpec, random: np.random.Generator) -> RequestSpec:
     """A document in the place of a chat's turn."""
     prompt = random.integers(0, 1024, int(random.integers(*DOCUMENT_TOKENS)), dtype=np.int64)
-    return RequestSpec(f"document-{turn.name}", prompt, turn.output_tokens, turn.tenant, Retention.NONE)
+    return RequestSpec(f"document-{turn.name}", prompt, turn.output_tokens, DOCUMENT_TENANT, Retention.NONE)

@@ -1,0 +1,83 @@
+"""`kvtrail drill accuracy --generated`: makes populations one after another, and judges each as a live run is judged."""
+
+import time
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+from kvtrail_engine.drills.profile import drill_settings
+
+from kvtrail_cli.drill.generated.make import Made, make
+from kvtrail_cli.drill.generated.plan import Planned, planned
+from kvtrail_cli.drill.generated.recorded import Limits, Recorded, recorded_of
+from kvtrail_cli.drill.generated.table import NEIGHBOUR_NAME, table_of
+from kvtrail_cli.drill.judge import Judged, Truth, judge
+from kvtrail_cli.drill.recordings import table_of as recorded_table
+from kvtrail_cli.drill.recordings import truth_of
+from kvtrail_cli.drill.results import Results
+from kvtrail_cli.output import Advance
+
+_PACKAGED: Final = files("kvtrail_cli.drill.generated") / "recorded.json"
+_LEAST_REQUESTS: Final = 200
+
+
+def run_generated(
+    plans: Sequence[Planned], recorded: Sequence[Recorded], results: Results, advance: Advance, report: Callable[[Judged], None]
+) -> None:
+    """Make and judge every population that is not there. About a second each."""
+    for done, plan in enumerate(plans):
+        advance(done, len(plans))
+        if not results.has(plan.name):
+            judged = judged_population(plan, recorded[plan.number % len(recorded)])
+            results.add(judged.run)
+            report(judged)
+    advance(len(plans), len(plans))
+
+
+def judged_population(plan: Planned, recorded: Recorded) -> Judged:
+    """One population, from its making to its judgement."""
+    began_s = time.monotonic()
+    made = make(plan, recorded)
+    table = table_of(made.trace)
+    return judge(table, truth_of_made(plan, made), time.monotonic() - began_s)
+
+
+def truth_of_made(plan: Planned, made: Made) -> Truth:
+    """What was injected."""
+    return Truth(plan.name, plan.faults, plan.number, made.strength, made.span, NEIGHBOUR_NAME)
+
+
+def plans_of(count: int, only: tuple[str, ...]) -> list[Planned]:
+    """The first populations."""
+    return [planned(number, only) for number in range(count)]
+
+
+def recorded_runs(folder: Path) -> list[Recorded]:
+    """The healthy runs that were recorded live into a folder; where there is none, the one that comes with the package."""
+    own = [path for path in sorted(folder.glob("none-*")) if truth_of(path) is not None]
+    found = [recorded_run(path) for path in own]
+    enough = [run for run in found if len(run.requests.gap_ns) >= _LEAST_REQUESTS]
+    return enough or [Recorded.of_json(_PACKAGED.read_bytes())]
+
+
+def recorded_run(path: Path) -> Recorded:
+    """One recording, reduced to what others are made from."""
+    settings = drill_settings(0, path)
+    limits = Limits(settings.host.workers, settings.nvme.workers, settings.step.budget_tokens, settings.block_bytes)
+    return recorded_of(recorded_table(path), path.name, limits)
+
+
+def shortened(recorded: Recorded, requests: int) -> Recorded:
+    """A recording with fewer requests and coarser curves, to be kept as a small file."""
+    few = {name: getattr(recorded.requests, name)[:requests] for name in recorded.requests.__struct_fields__}
+    curves = {name: _coarse(getattr(recorded, name)) for name in recorded.__struct_fields__ if name.endswith("_ns")}
+    lists = {name: values for name, values in curves.items() if isinstance(values, list)}
+    return msgspec.structs.replace(recorded, requests=type(recorded.requests)(**few), **lists)
+
+
+def _coarse(values: list[int] | int) -> list[int] | int:
+    """Every fourth point of a curve; the last one stays."""
+    return values if isinstance(values, int) else [int(value) for value in np.array(values)[::4]]
