@@ -1,9 +1,10 @@
 """Answers as tables for people: pure, from the published shapes to what is printed."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Final
 
-from kvtrail_collector.attribution_shapes import Attribution, Delta, Verdict
+from kvtrail_collector.attribution_shapes import Attribution, Delta, Measure, Verdict
 from kvtrail_collector.loss_shapes import Loss, StreamLoss
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -27,6 +28,7 @@ def attribution_view(found: Attribution) -> RenderableType:
     parts += [verdict_view(verdict) for verdict in found.verdicts]
     if not found.verdicts:
         parts.append(Text(f"No verdict: {found.why_not or _NO_CODE}."))
+    parts += [Text(f"note: {note}", style="dim") for note in found.notes]
     if found.components:
         parts.append(_components(found.components))
     if found.blame:
@@ -47,10 +49,15 @@ def _headline(found: Attribution) -> str:
     )
     device = f", {found.device}" if found.device else ""
     mean = f", mean of that tail +{found.excess_tail_ms:,.0f} ms" if found.excess_tail_ms is not None else ""
-    name = "Spike" if found.components else "Window"
-    return (
-        f"{name} of {lasted_s:.1f} s, {window.requests:,} requests, {excess}{mean}, coverage {percent(window.coverage)}{device}"
-    )
+    name, counted = "Spike" if found.components else "Window", "requests" if found.measure is Measure.TTFT else "gaps"
+    since = "" if found.clock_offset_ns is None else f" from {_moment(window.start_ns + found.clock_offset_ns)}"
+    coverage = f"coverage {percent(window.coverage)}"
+    return f"{name} of {lasted_s:.1f} s{since}, {window.requests:,} {counted}, {excess}{mean}, {coverage}{device}"
+
+
+def _moment(wall_ns: int) -> str:
+    """A wall time for people, in UTC, to the second."""
+    return f"{datetime.fromtimestamp(wall_ns // _NS_PER_S, UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def _sentence(text: str) -> str:

@@ -5,6 +5,7 @@ Everything here runs on worker threads and may take seconds; nothing of it runs 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +14,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kvtrail_collector.attribution_shapes import Attribution, Measure
+from kvtrail_collector.block_life import BlockLife
 from kvtrail_collector.errors import Busy, NotFound, QuestionInvalid
 from kvtrail_collector.questions.attribution import attribute_stored
-from kvtrail_collector.questions.clocks import clock_offset_ns, monotonic_span
+from kvtrail_collector.questions.block import block_life
+from kvtrail_collector.questions.clocks import clock_offset_ns
 from kvtrail_collector.questions.facts import device, kinds_present
 from kvtrail_collector.questions.requests import find_request
 from kvtrail_collector.questions.rows import streams
@@ -24,23 +27,20 @@ from kvtrail_collector.store import Store
 from kvtrail_collector.why import Why
 
 _MOST_WAITING: Final = 8
+_HASH: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
 Span = tuple[int, int]
 """Arrivals in [start, end), in nanoseconds."""
 
 
 class AttributionQuestion(NamedTuple):
-    """What to attribute: arrivals in [start, end) on the engine's monotonic clock; an absent one is searched for.
-
-    `wall` is the window in wall time instead.
-    """
+    """What to attribute: arrivals in [start, end) on the engine's monotonic clock; an absent one is searched for."""
 
     window: Span | None = None
     reference: Span | None = None
     engine: str | None = None
     seed: int = 0
     measure: Measure = Measure.TTFT
-    wall: Span | None = None
 
 
 def span_of(name: str, start_ns: int | None, end_ns: int | None) -> Span | None:
@@ -55,6 +55,18 @@ def span_of(name: str, start_ns: int | None, end_ns: int | None) -> Span | None:
         do = "give both bounds, the earlier one as the start, or neither"
         raise QuestionInvalid(f"{name} from {start_ns} to {end_ns} is no stretch of time", where=name, do=do)
     return (start_ns, end_ns)
+
+
+def block_of(name: str) -> int:
+    """The block with this hash.
+
+    Raises:
+        QuestionInvalid: it is none.
+    """
+    digits = name.removeprefix("0x")
+    if not _HASH.fullmatch(digits):
+        raise QuestionInvalid(f"{name!r} is no hash of a block", where="blocks", do="give up to 16 hexadecimal digits")
+    return int(digits, 16)
 
 
 class Answers:
@@ -125,6 +137,26 @@ class Answers:
             raise NotFound(what, where="requests", do="ask /v1/loss for what is missing")
         return answer
 
+    def block(self, name: str, engine: str | None, at_ns: int | None) -> BlockLife:
+        """The life of a block, or where its copies were at a moment.
+
+        Args:
+            name: its hash, as up to sixteen hexadecimal digits.
+            engine: whose copies; absent, those of all.
+            at_ns: the moment, on the engine's monotonic clock.
+
+        Raises:
+            NotFound: no event names this block.
+            QuestionInvalid: the name is no hash.
+        """
+        block = block_of(name)
+        with self._store.read() as cursor:
+            wanted = [one for one in streams(cursor) if engine in {None, one.engine}]
+            found = block_life(cursor, wanted, block, at_ns)
+        if found is None:
+            raise NotFound(f"no event names block {name}", where="blocks", do="blocks are named by 16 hexadecimal digits")
+        return msgspec.structs.replace(found, device=self.device())
+
     def kinds(self) -> frozenset[int]:
         """The kinds of which there is at least one event."""
         with self._store.read() as cursor:
@@ -138,7 +170,8 @@ class Answers:
             if question.engine is not None and not wanted:
                 names = ", ".join(sorted({one.engine for one in known})) or "none yet"
                 raise NotFound(f"no engine {question.engine!r}", where="streams", do=f"engines that were heard of: {names}")
-            window = monotonic_span(cursor, wanted, question.wall) if question.wall else question.window
-            found = attribute_stored(cursor, wanted, window, question.reference, seed=question.seed, measure=question.measure)
+            found = attribute_stored(
+                cursor, wanted, question.window, question.reference, seed=question.seed, measure=question.measure
+            )
             offset_ns = clock_offset_ns(cursor, wanted)
         return msgspec.structs.replace(found, device=self.device(), clock_offset_ns=offset_ns)

@@ -1,8 +1,17 @@
 """What attribution answers, in the shapes that the API and the command line publish."""
 
+from enum import StrEnum
+
 import msgspec
 
 from kvtrail_collector.ledger_parts import Component
+
+
+class Measure(StrEnum):
+    """What is slow: requests until their first token, or gaps between tokens."""
+
+    TTFT = "ttft"
+    GAPS = "gaps"
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -65,7 +74,8 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     """What made the slow requests of a window slower than those of a reference.
 
     `window` is None where no spike was found; figures are None where they are not known, and `why_not` says why. `notes` are
-    what else a reader has to know: quantiles that are not known, requests that the reference has nothing like.
+    what else a reader has to know: quantiles that are not known, requests that the reference has nothing like. Monotonic times
+    plus `clock_offset_ns` are wall times; it is None where they are of several clocks, or of a file.
     """
 
     window: Window | None = None
@@ -81,5 +91,7 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     exemplars: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
+    measure: Measure = Measure.TTFT
+    clock_offset_ns: int | None = None
     schema: int = 1
     device: str | None = None

@@ -5,9 +5,10 @@ from typing import Final
 
 from kvtrail_schema.enums import Tier
 
-from kvtrail_collector.attribution_shapes import Verdict
+from kvtrail_collector.attribution_shapes import Measure, Verdict
 from kvtrail_collector.detectors.registry import DETECTORS
 from kvtrail_collector.ledger_parts import TIER_NAMES
+from kvtrail_collector.population import Cause
 from kvtrail_collector.verdicts_case import Case, Finding
 from kvtrail_collector.verdicts_components import component_findings
 from kvtrail_collector.verdicts_table import is_more_specific
@@ -54,9 +55,18 @@ def _claims(case: Case) -> list[Claim]:
         detector = DETECTORS[place]
         if (found := detector.find(case, tier)) is not None:
             claims.append(_claim(case, detector.code, detector.action, None if tier is None else TIER_NAMES[tier], found))
-    tested = frozenset(component for detector in DETECTORS for component in detector.components)
+    tested = frozenset(
+        cause
+        for cause in case.causes
+        if not _untested(case, cause) and any(cause.component in detector.components for detector in DETECTORS)
+    )
     claims += [_claim(case, *found) for found in component_findings(case, tested)]
     return [claim for claim in claims if claim.columns]
+
+
+def _untested(case: Case, cause: Cause) -> bool:
+    """Whether detectors cannot test a cause: what they know of waiting is about the wait for a first token, not of gaps."""
+    return case.measure is Measure.GAPS and cause.tier is None
 
 
 def _asked(case: Case) -> list[tuple[int, Tier | None]]:
@@ -66,7 +76,7 @@ def _asked(case: Case) -> list[tuple[int, Tier | None]]:
         (place, _TIERS.get(cause.tier) if cause.tier else None)
         for place, detector in enumerate(DETECTORS)
         for cause in grown
-        if cause.component in detector.components
+        if cause.component in detector.components and not _untested(case, cause)
     }
     return sorted(pairs, key=lambda pair: (pair[0], -1 if pair[1] is None else pair[1]))
 

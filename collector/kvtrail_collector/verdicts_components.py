@@ -16,11 +16,11 @@ Found = tuple[str, str, str | None, Finding]
 """A code, its action, its tier, and the finding."""
 
 
-def component_findings(case: Case, tested: frozenset[Component]) -> list[Found]:
+def component_findings(case: Case, tested: frozenset[Cause]) -> list[Found]:
     """One finding for each code and tier whose components grew, where no detector tests them."""
     causes: dict[tuple[Code, str | None], list[Cause]] = {}
     for cause in case.causes:
-        code = None if cause.component in tested or case.excess_ns(cause) <= 0 else _code_of(case, cause)
+        code = None if cause in tested or case.excess_ns(cause) <= 0 else _code_of(case, cause)
         if code is not None:
             causes.setdefault((code, cause.tier), []).append(cause)
     return [(code.name, code.action, tier, _finding(case, own)) for (code, tier), own in causes.items()]

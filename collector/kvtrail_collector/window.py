@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from kvtrail_collector.attribution_shapes import Measure
 from kvtrail_collector.attribution_tail import choose_quantile
 from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.population import Population
@@ -11,7 +12,7 @@ from kvtrail_collector.window_reference import quiet_part
 from kvtrail_collector.window_scan import SECOND_NS, find_spells
 
 MAX_P_VALUE: Final = 0.005
-MIN_LIFT_NS: Final = 5_000_000
+MIN_LIFT_NS: Final = {Measure.TTFT: 5_000_000, Measure.GAPS: 1_000_000}
 REFERENCE_IN_WINDOWS: Final = 5
 _WARM_UP_SHARE: Final = 0.08
 _WARM_UP_NS: Final = 5 * SECOND_NS

@@ -1,6 +1,7 @@
 """What attribution says of a population alone, without the events that detectors ask: the cause that it is sure of."""
 
 from kvtrail_collector.attribution_compare import Comparison, comparability, comparisons
+from kvtrail_collector.attribution_shapes import Measure
 from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.population import Population
 from kvtrail_collector.verdicts import MIN_CONFIDENCE
@@ -17,7 +18,7 @@ def named(population: Population, window: Interval | None = None, *, seed: int =
         return None
     requests, reference = population.arrived_in(*choice.window), population.arrived_in(*choice.reference)
     able = comparability(requests, reference)
-    names = (sure(one) for one in comparisons(requests, reference, able, min_lift_ns=MIN_LIFT_NS, seed=seed))
+    names = (sure(one) for one in comparisons(requests, reference, able, min_lift_ns=MIN_LIFT_NS[Measure.TTFT], seed=seed))
     return next((name for name in names if name), None)
 
 
