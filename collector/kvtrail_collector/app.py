@@ -28,6 +28,7 @@ from kvtrail_collector.routes import (
     series_routes,
     tenant_routes,
     tier_routes,
+    verdict_routes,
 )
 from kvtrail_collector.security import make_guard
 from kvtrail_collector.settings import Settings
@@ -36,7 +37,7 @@ from kvtrail_collector.store import Store
 
 _DECODING_THREADS: Final = 4
 _ROUTES: Final = (
-    *(event_routes, loss_routes, health_routes, request_routes, analysis_routes),
+    *(event_routes, loss_routes, health_routes, request_routes, analysis_routes, verdict_routes),
     *(series_routes, tier_routes, tenant_routes, recorder_routes, rebuild_routes, export_routes),
 )
 

@@ -20,11 +20,15 @@ from kvtrail_collector.loss_shapes import Loss
 _WORD: Final = re.compile(r"\bwindow_\w+")
 _PARAMETER: Final = re.compile(r"\$(\w+)")
 _IDS: Final = frozenset({"ns", "req", "block", "parent", "op", "prefetch", "step", "id", "cause", "slot", "previous_epoch"})
+_DECLARED: Final = ", ".join(str(kind.value) for kind in (Kind.TIER_DECLARED, Kind.NAMESPACE_DECLARED, Kind.MANIFEST_DECLARED))
 _DRILLS: Final = f"{Kind.FAULT_INJECTED.value}, {Kind.FAULT_CLEARED.value}"
 
 
 class Bounds(NamedTuple):
-    """Which events: those in [start, end) on the clock of `t_ns`, of one engine; absent bounds are open."""
+    """Which events: those in [start, end) on the clock of `t_ns`, of one engine; absent bounds are open.
+
+    What was declared before the start is among them.
+    """
 
     start_ns: int | None = None
     end_ns: int | None = None
@@ -114,7 +118,7 @@ _COUNTED: Final = tuple(
 def _view(bounds: Bounds) -> str:
     """The statement that bounds the events; a view takes no parameters, so that texts are quoted here."""
     terms = [f"kind NOT IN ({_DRILLS})"]
-    terms += [] if bounds.start_ns is None else [f"t_ns >= {int(bounds.start_ns)}"]
+    terms += [] if bounds.start_ns is None else [f"(t_ns >= {int(bounds.start_ns)} OR kind IN ({_DECLARED}))"]
     terms += [] if bounds.end_ns is None else [f"t_ns < {int(bounds.end_ns)}"]
     if bounds.engine is not None:
         quoted = bounds.engine.replace("'", "''")

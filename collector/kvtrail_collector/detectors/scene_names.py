@@ -8,7 +8,7 @@ from kvtrail_schema.enums import Reason, Stage, Tier
 from kvtrail_schema.kinds import Kind
 
 ENUMS: Final[dict[str, type[IntEnum]]] = {"kind_no": Kind, "tier_no": Tier, "reason_no": Reason, "stage_no": Stage}
-_REFS: Final = re.compile(r"\brefs_of\((\w[\w.]*), ([^()]+(?:\([^()]*\))?)\)")
+_REFS: Final = re.compile(r"\brefs_of\((\w[\w.]*),\s+([^()]+(?:\([^()]*\))?)\)")
 _CALL: Final = re.compile(r"\b(" + "|".join(ENUMS) + r")\('(\w+)'\)")
 
 

@@ -11,6 +11,7 @@ from kvtrail_collector.routes.requests import request_routes
 from kvtrail_collector.routes.series import series_routes
 from kvtrail_collector.routes.tenants import tenant_routes
 from kvtrail_collector.routes.tiers import tier_routes
+from kvtrail_collector.routes.verdicts import verdict_routes
 
 __all__ = [
     "analysis_routes",
@@ -24,4 +25,5 @@ __all__ = [
     "series_routes",
     "tenant_routes",
     "tier_routes",
+    "verdict_routes",
 ]

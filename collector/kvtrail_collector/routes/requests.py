@@ -1,4 +1,4 @@
-"""`GET /v1/requests`, `/v1/requests/{id}` and `/v1/series`: which requests were slow, when, and why one was."""
+"""`GET /v1/requests`, `/v1/requests/{id}`, `/v1/series` and `/v1/blocks/{hash}`: which requests were slow, when, and why."""
 
 from __future__ import annotations
 
@@ -66,5 +66,10 @@ def request_routes(context: Context) -> APIRouter:
         with context.store.read() as cursor:
             rows = request_series(cursor, Span(start_ns, end_ns, engine), bucket_ms * _NS_PER_MS)
         return reply(Series(bucket_ms, rows, context.answers.device()))
+
+    @router.get("/v1/blocks/{name}")
+    def block(name: str, engine: str | None = None, at_ns: int | None = None) -> Response:
+        """The life of a block, named by its hash in hexadecimal, or where its copies were at a moment."""
+        return reply(context.answers.block(name, engine, at_ns))
 
     return router
