@@ -17,7 +17,8 @@ from tools.reference_commands import commands_page  # noqa: E402 - the path is s
 from tools.reference_events import events_page  # noqa: E402 - as above
 from tools.reference_outputs import outputs_schema  # noqa: E402 - as above
 from tools.reference_schema import event_schema  # noqa: E402 - as above
-from tools.reference_tables import metrics_page, settings_page, verdicts_page  # noqa: E402 - as above
+from tools.reference_tables import metrics_page, settings_page  # noqa: E402 - as above
+from tools.reference_verdicts import verdicts_page  # noqa: E402 - as above
 
 FOLDER: Final = "docs/reference"
 

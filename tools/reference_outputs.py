@@ -10,7 +10,9 @@ from kvtrail_cli.commands.agent import AgentRecover
 from kvtrail_cli.commands.engine import EngineRun
 from kvtrail_cli.compare.shapes import Compare
 from kvtrail_cli.demo.shapes import Demo
+from kvtrail_cli.drill.shapes import Accuracy
 from kvtrail_collector.attribution_shapes import Attribution
+from kvtrail_collector.diagnose_shapes import Verdicts
 from kvtrail_collector.doctor_shapes import Diagnosis
 from kvtrail_collector.engine_shapes import Engines
 from kvtrail_collector.loss_shapes import Loss
@@ -28,12 +30,14 @@ ANSWERS = {
     "demo": Demo,
     "attribute": Attribution,
     "why": Why,
+    "diagnose": Verdicts,
     "loss": Loss,
     "doctor": Diagnosis,
     "rebuild": Rebuilt,
     "engine run": EngineRun,
     "agent recover": AgentRecover,
     "compare": Compare,
+    "drill accuracy": Accuracy,
     "bench dashboard": DashboardBench,
     "bench engine": EngineBench,
     "bench ingest": IngestBench,

@@ -1,11 +1,9 @@
-"""The references that are one table each: settings, metrics, verdicts."""
+"""The references that are one table each: settings, metrics."""
 
-import inspect
 from collections.abc import Sequence
 from typing import get_args
 
 from kvtrail_agent.settings import setting_docs as agent_settings
-from kvtrail_collector.detectors.registry import DETECTORS
 from kvtrail_collector.metric_names import HELP, CounterName, GaugeName, HistogramName
 from kvtrail_collector.settings import setting_docs as collector_settings
 from kvtrail_schema.kafka_options import options_docs
@@ -51,16 +49,3 @@ def metrics_page() -> str:
     return f"# Metrics\n\n{NOTE}\n`GET /metrics` of the collector, in Prometheus' text form.\n\n" + _table(
         ("name", "kind", "meaning"), rows
     )
-
-
-def verdicts_page() -> str:
-    """Every verdict that can be given today: when it fires, what it explains, what to do."""
-    parts = [f"# Verdicts\n\n{NOTE}"]
-    for detector in sorted(DETECTORS, key=lambda one: one.code):
-        module = inspect.getmodule(detector.find)
-        meaning = (inspect.getdoc(module) or "") if module else ""
-        components = ", ".join(f"`{component}`" for component in sorted(detector.components))
-        parts.append(
-            f"## {detector.code}\n\n{meaning}\n\n- basis: population\n- components: {components}\n- action: {detector.action}\n"
-        )
-    return "\n".join(parts)
