@@ -4,9 +4,11 @@ import json
 
 import msgspec
 import pytest
-from kvtrail_cli.bench.agent_engine import Switch, Window, events_per_s, overhead_of
 from kvtrail_cli.bench.agent_shapes import AgentBench
+from kvtrail_cli.bench.agent_steps import EVENTS_A_STEP, step_windows
+from kvtrail_cli.bench.agent_windows import WINDOW_STEPS, Window, events_per_s, overhead_of
 from kvtrail_cli.main import APP
+from kvtrail_engine.testing import CollectingEmitter
 from typer.testing import CliRunner
 
 
@@ -14,7 +16,7 @@ def windows_with(overhead: float, noise: list[int]) -> list[Window]:
     """Windows of which every other one is recorded and dearer by a factor; `noise` falls on neighbours alike."""
     costs = [1_000_000 + noise[number // 2 % len(noise)] for number in range(40)]
     return [
-        Window(recorded, int(cost * (overhead if recorded else 1)), 10**9, 1000, 500)
+        Window(recorded, int(cost * (overhead if recorded else 1)), 1000, 500)
         for cost, recorded in zip(costs, [True, False] * 20, strict=True)
     ]
 
@@ -36,8 +38,8 @@ def test_without_windows_nothing_is_claimed() -> None:
 
 
 def test_the_rate_is_that_of_the_recorded_windows() -> None:
-    """Events a second while events were recorded."""
-    assert events_per_s(windows_with(1.0, [0])) == pytest.approx(500.0)
+    """Events a second of the engine's thread, while events were recorded."""
+    assert events_per_s(windows_with(1.0, [0])) == pytest.approx(500_000.0)
 
 
 def test_the_whole_bench_gives_one_object() -> None:
@@ -53,33 +55,11 @@ def test_the_whole_bench_gives_one_object() -> None:
     assert "cpu-emulated" == found.device
 
 
-class Counting:
-    """A recorder that counts."""
+def test_every_other_hundred_steps_is_recorded() -> None:
+    """Off, nothing reaches the recorder; on, the fifty events of each step do, as legal ones."""
+    recorder = CollectingEmitter()
+    windows = step_windows(recorder.as_emitter(), lambda: len(recorder.events), 0.2, lambda _done, _of: None)
 
-    def __init__(self) -> None:
-        self.count = 0
-
-    def step_started(self, step: int, t_ns: int) -> int:
-        """One more."""
-        self.count += 1
-        return self.count
-
-    def step_finished(self, step: int, tokens: int, *rest: object) -> int:
-        """One more."""
-        return self.step_started(step, 0)
-
-    evicted = step_finished
-
-
-def test_the_switch_records_every_other_hundred_steps() -> None:
-    """Off, nothing reaches the recorder; on, everything does."""
-    recorder = Counting()
-    switch = Switch(recorder, lambda: recorder.count)  # type: ignore[arg-type]  # as much of an emitter as is called here
-    for step in range(401):
-        switch.step_started(step, 0)
-        switch.evicted(1, 2)
-        switch.step_finished(step, 10)
-
-    assert [False, True, False, True] == [window.recorded for window in switch.windows]
-    assert [0, 300, 0, 300] == [window.events for window in switch.windows]
-    assert [1000] * 4 == [window.tokens for window in switch.windows]
+    assert [True, False] == [window.recorded for window in windows]
+    assert [EVENTS_A_STEP * WINDOW_STEPS, 0] == [window.events for window in windows]
+    assert all(window.thread_ns > 0 for window in windows)

@@ -13,9 +13,10 @@ from kvtrail_agent.writer_choice import WriterKind, writer_in_use
 from kvtrail_schema.reasons import AgentReason
 
 from kvtrail_cli.bench import agent_calls as calls
-from kvtrail_cli.bench.agent_engine import engine_windows, events_per_s, overhead_of
 from kvtrail_cli.bench.agent_latency import HEAP_OBJECTS, emit_p999_ns, gil_hold_max_us
 from kvtrail_cli.bench.agent_shapes import AgentBench
+from kvtrail_cli.bench.agent_steps import step_windows
+from kvtrail_cli.bench.agent_windows import events_per_s, overhead_of
 from kvtrail_cli.bench.mix import Mix
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def bench_agent(folder: Path, rounds: int, engine_s: float, advance: Advance) ->
         hold_us = gil_hold_max_us(writer, ring, lambda: writer.agent_heartbeat(AgentReason.RECORDER, 1))
     recorder = Recorder.start(_settings(folder))
     try:
-        windows = engine_windows(recorder, lambda: recorder.produced, folder / "engine", engine_s, advance)
+        windows = step_windows(recorder, lambda: recorder.produced, engine_s, advance)
     finally:
         recorder.close(_DELIVERY_S)
     return AgentBench(

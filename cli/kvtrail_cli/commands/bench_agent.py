@@ -18,15 +18,15 @@ NAME: Final = "agent"
 def command(
     rounds: Annotated[int, typer.Option(min=3, max=10_000, help="Rounds in which the calls take turns.")] = 200,
     directory: Annotated[Path | None, typer.Option(help="Where rings and files go; shared memory by default.")] = None,
-    engine_s: Annotated[float, typer.Option(min=1.0, max=600.0, help="Seconds of load for the engine.")] = 12.0,
+    engine_s: Annotated[float, typer.Option(min=1.0, max=600.0, help="Seconds of steps, recorded and not in turn.")] = 40.0,
     *,
     json: Json = False,
 ) -> None:
     """Measure what the recorder costs the engine's thread, and what its events cost on the wire."""
-    from kvtrail_cli.bench.agent import bench_agent  # noqa: PLC0415 - loads an engine
+    from kvtrail_cli.bench.agent import bench_agent  # noqa: PLC0415 - loads torch
 
     parent = directory or default_ring_dir().parent
-    with tempfile.TemporaryDirectory(prefix="kvtrail-bench-", dir=parent) as folder, progress("requests") as advance:
+    with tempfile.TemporaryDirectory(prefix="kvtrail-bench-", dir=parent) as folder, progress("windows") as advance:
         found = bench_agent(Path(folder), rounds, engine_s, advance)
     if json:
         print_json(found)
