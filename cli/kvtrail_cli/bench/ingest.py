@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from kvtrail_collector.store import SealPolicy, Store
 from kvtrail_collector.store.backlog import ROW_GROUP
+from kvtrail_collector.store.store import sealed_folder
 
 from kvtrail_cli.bench.mix import EVENTS_A_REQUEST, Mix
 from kvtrail_cli.bench.senders import Arrival, Parcel, reading, send_all
@@ -38,6 +39,13 @@ class Load:
     source: Source = Source.HTTP
     bootstrap: str = ""
     """Brokers to use; empty: one of our own, for as long as it takes."""
+    seal_after_s: float = 0.0
+    """Age from which events are sealed meanwhile; theirs is years. 0: never, so that the hot file has all of them."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the collector is told."""
+        return {"KVTRAIL_SEAL_AFTER_S": str(self.seal_after_s)}
 
 
 def bench_ingest(load: Load, folder: Path, advance: Advance) -> IngestBench:
@@ -55,6 +63,7 @@ def bench_ingest(load: Load, folder: Path, advance: Advance) -> IngestBench:
         sealed_bytes_per_event=_sealed_bytes_per_event(folder),
         rss_mb=peaks.rss_bytes / 1e6,
         wal_max_mb=peaks.wal_bytes / 1e6,
+        hot_max_mb=peaks.hot_bytes / 1e6,
         cpu_s_per_million_events=peaks.cpu_s * 1e6 / events,
         readers=load.readers,
         growth=tuple(_growth(arrivals)),
@@ -71,7 +80,7 @@ class _Fed(NamedTuple):
 def _by_http(load: Load, folder: Path, advance: Advance) -> _Fed:
     """Many senders at once."""
     parcels = list(_parcels(load))
-    with serving(folder) as server:
+    with serving(folder, load.variables) as server:
         peaks = Peaks(server.pid, folder)
         with reading(server.url, load.readers):
             arrivals = send_all(server.url, parcels, load.senders, advance)
@@ -90,7 +99,10 @@ def _from_kafka(load: Load, folder: Path, advance: Advance) -> _Fed:
             rows.append(parcel.rows)
             yield parcel
 
-    with filled_topic(counted(), load.bootstrap, folder) as filled, serving(folder, filled.variables) as server:
+    with (
+        filled_topic(counted(), load.bootstrap, folder) as filled,
+        serving(folder, {**load.variables, **filled.variables}) as server,
+    ):
         peaks = Peaks(server.pid, folder)
         with reading(server.url, load.readers):
             arrivals = watch_stored(server.url, sum(rows), advance)
@@ -108,8 +120,9 @@ def _lag_p99_ms(arrivals: list[Arrival]) -> float:
 
 def _sealed_bytes_per_event(folder: Path) -> float:
     """What the same events take once all of them are sealed."""
-    everything = SealPolicy(folder=folder / "sealed", seal_after_ns=1, every_s=0)
-    with Store.open(str(folder / STORE), seal=everything) as store:
+    path = folder / STORE
+    everything = SealPolicy(folder=sealed_folder(str(path)) or folder, seal_after_ns=1, every_s=0)
+    with Store.open(str(path), seal=everything) as store:
         store.seal_now()
         sealed = store.sealed()
     return sealed.size_bytes / max(sealed.rows, 1)

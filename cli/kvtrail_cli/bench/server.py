@@ -31,15 +31,17 @@ class Server(NamedTuple):
 
 
 class Peaks:
-    """The most memory and the longest log that were seen, looking every 50 ms on a thread of its own."""
+    """The most memory, the longest log and the largest file that were seen, looking every 50 ms on a thread of its own."""
 
     def __init__(self, pid: int, folder: Path) -> None:
         self._stat = Path(f"/proc/{pid}/stat")
         self._status = Path(f"/proc/{pid}/status")
+        self._hot = folder / STORE
         self._wal = folder / f"{STORE}.wal"
         self._done = threading.Event()
         self.rss_bytes = 0  # written by the thread alone, read after its end
         self.wal_bytes = 0  # as above
+        self.hot_bytes = 0  # as above
         self.cpu_s = 0.0  # as above
         self._cpu_begin_s = _cpu_s(self._stat)
         self._thread = threading.Thread(target=self._run, name="kvtrail-bench-peaks", daemon=True)
@@ -55,6 +57,7 @@ class Peaks:
         while not self._done.wait(_POLL_S):
             self.rss_bytes = max(self.rss_bytes, _rss_bytes(self._status))
             self.wal_bytes = max(self.wal_bytes, _size_bytes(self._wal))
+            self.hot_bytes = max(self.hot_bytes, _size_bytes(self._hot))
             self.cpu_s = max(self.cpu_s, _cpu_s(self._stat) - self._cpu_begin_s)
 
 
@@ -101,7 +104,6 @@ def serving(folder: Path, variables: Mapping[str, str] | None = None) -> Iterato
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # What is sealed would be missing in the size of the hot file.
         env={**os.environ, "KVTRAIL_SEAL_AFTER_S": "0", **(variables or {})},
     )
     try:

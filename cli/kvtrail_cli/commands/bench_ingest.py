@@ -22,13 +22,16 @@ def command(
     *,
     source: Annotated[Source, typer.Option(help="How the collector is fed; a topic is filled before it starts.")] = Source.HTTP,
     bootstrap: Annotated[str, typer.Option(help="Kafka brokers to use: host:port[,host:port]; without, one is started.")] = "",
+    seal_after_s: Annotated[
+        float, typer.Option(min=0, help="Seal meanwhile what is older, which is all; 0: seal nothing.")
+    ] = 0.0,
     directory: Annotated[Path | None, typer.Option(help="Where the files go, on the disk to be measured.")] = None,
     json: Json = False,
 ) -> None:
     """Measure how many events a second a collector stores, how late they are, and how much room they take."""
     from kvtrail_cli.bench.ingest import Load, bench_ingest  # noqa: PLC0415 - loads a database
 
-    load = Load(events=events, frame_rows=frame_rows, senders=senders, readers=readers, source=source, bootstrap=bootstrap)
+    load = Load(events, frame_rows, senders, readers, source=source, bootstrap=bootstrap, seal_after_s=seal_after_s)
     with tempfile.TemporaryDirectory(prefix="kvtrail-bench-", dir=directory) as folder, progress("events") as advance:
         found = bench_ingest(load, Path(folder), advance)
     if json:
@@ -49,6 +52,7 @@ def _view(found: IngestBench) -> Table:
         "processor time of the collector, a million events": f"{found.cpu_s_per_million_events:.2f} s",
         "memory of the collector, at most": f"{found.rss_mb:,.0f} MB",
         "log of the hot file, at most": f"{found.wal_max_mb:,.0f} MB",
+        "hot file, at most": f"{found.hot_max_mb:,.0f} MB",
         **{f"events a second, around row {at.rows:,}": f"{at.events_per_s:,.0f}" for at in found.growth},
     }
     for name, value in rows.items():
