@@ -47,6 +47,11 @@ def _zeros(shape: tuple[int, ...], device: torch.device, *, pinned: bool) -> tor
     if device.type != "cpu":
         return torch.zeros(shape, dtype=torch.float32, device=device)
     count = math.prod(shape)
+    if pinned:
+        # Not a byte more than is needed: torch pins the next power of two, so that slack could double the pool.
+        whole = zeros(count, pinned=True)
+        if not whole.data_ptr() % ALIGN_BYTES:  # the driver gives whole pages
+            return whole.view(shape)
     flat = zeros(count + ALIGN_BYTES // 4, pinned=pinned)
     skipped = -flat.data_ptr() % ALIGN_BYTES // 4
     return flat[skipped : skipped + count].view(shape)
