@@ -19,7 +19,8 @@ class AgentBench(msgspec.Struct, frozen=True):
     from emit to acknowledged frames on disk, waited for whenever half of the ring is full. `gil_hold_max_us` is the most
     processor time that one call of ours, or one beat of the heartbeat, kept the interpreter. The overhead is of steps of a
     millisecond, each with fifty events, blocks of an op by one call; it was taken at `engine_events_per_s`.
-    `wire_bytes_per_event` is of batches of 4,096 at 50,000 events a second. `otel_span_ns` is null where its library is not installed.
+    `wire_bytes_per_event` is of batches of 4,096 at 50,000 events a second. `otel_span_ns` is null where its
+    library is not installed.
     """
 
     writer: str
