@@ -39,6 +39,8 @@ class Load:
     source: Source = Source.HTTP
     bootstrap: str = ""
     """Brokers to use; empty: one of our own, for as long as it takes."""
+    rate: int = 0
+    """Events a second to send; 0: as fast as they are taken."""
     seal_after_s: float = 0.0
     """Age from which events are sealed meanwhile; theirs is years. 0: never, so that the hot file has all of them."""
 
@@ -130,12 +132,14 @@ def _sealed_bytes_per_event(folder: Path) -> float:
 
 def _parcels(load: Load) -> Iterator[Parcel]:
     """The frames to send: one stream after another, each an epoch of its own."""
-    left, epoch = load.events, 1
+    left, epoch, sent = load.events, 1, 0
     while left > 0:
         events = min(left, _STREAM_EVENTS)
         mix = Mix(-(-events // EVENTS_A_REQUEST), epoch=epoch, seed=epoch)
         rows = [min(load.frame_rows, mix.events - first) for first in range(0, mix.events, load.frame_rows)]
-        yield from (Parcel(*pair) for pair in zip(mix.frames(load.frame_rows), rows, strict=True))
+        for frame, count in zip(mix.frames(load.frame_rows), rows, strict=True):
+            sent += count
+            yield Parcel(frame, count, sent * _SECOND_NS // load.rate if load.rate else 0)
         left, epoch = left - events, epoch + 1
 
 

@@ -18,18 +18,20 @@ from kvtrail_cli.output import Advance
 
 _TIMEOUT_S: Final = 60.0
 _BUSY_S: Final = 0.005
+_SECOND_NS: Final = 1_000_000_000
 _QUESTIONS: Final = ("/v1/requests?limit=50", "/v1/loss", "/metrics")
 
 
 class Parcel(NamedTuple):
-    """A frame, and how many rows are in it."""
+    """A frame, how many rows are in it, and when it is due after the first one; late ones are sent at once."""
 
     frame: bytes
     rows: int
+    due_ns: int = 0
 
 
 class Arrival(NamedTuple):
-    """When a batch was sent first, when it was acknowledged, and its rows."""
+    """When a batch was due, or first sent where it was not due at any time; when it was acknowledged; its rows."""
 
     sent_ns: int
     done_ns: int
@@ -48,6 +50,7 @@ def send_all(url: str, parcels: list[Parcel], senders: int, advance: Advance) ->
     arrivals: list[Arrival] = []  # appended by all senders: atomic in CPython, and guarded by nothing else
     refusals: list[str] = []  # as above
     total = sum(parcel.rows for parcel in parcels)
+    begin_ns = time.perf_counter_ns()
 
     def send() -> None:
         with httpx.Client(base_url=url, headers={"content-type": CONTENT_TYPE}, timeout=_TIMEOUT_S) as client:
@@ -56,7 +59,7 @@ def send_all(url: str, parcels: list[Parcel], senders: int, advance: Advance) ->
                     parcel = waiting.get_nowait()
                 except queue.Empty:
                     return
-                arrival = _send(client, parcel)
+                arrival = _send(client, parcel, begin_ns)
                 if isinstance(arrival, str):
                     refusals.append(arrival)
                     return
@@ -73,9 +76,10 @@ def send_all(url: str, parcels: list[Parcel], senders: int, advance: Advance) ->
     return sorted(arrivals, key=lambda arrival: arrival.done_ns)
 
 
-def _send(client: httpx.Client, parcel: Parcel) -> Arrival | str:
-    """Send one parcel until it is acknowledged; a text where it is refused for good."""
-    sent_ns = time.perf_counter_ns()
+def _send(client: httpx.Client, parcel: Parcel, begin_ns: int) -> Arrival | str:
+    """Send one parcel when it is due, until it is acknowledged; a text where it is refused for good."""
+    sent_ns = begin_ns + parcel.due_ns if parcel.due_ns else time.perf_counter_ns()
+    time.sleep(max(sent_ns - time.perf_counter_ns(), 0) / _SECOND_NS)
     while True:
         try:
             answer = client.post("/v1/events", content=parcel.frame)

@@ -22,6 +22,9 @@ def command(
     *,
     source: Annotated[Source, typer.Option(help="How the collector is fed; a topic is filled before it starts.")] = Source.HTTP,
     bootstrap: Annotated[str, typer.Option(help="Kafka brokers to use: host:port[,host:port]; without, one is started.")] = "",
+    rate: Annotated[
+        int, typer.Option(min=0, help="Events a second over HTTP, to see how late they are; 0: as many as go.")
+    ] = 0,
     seal_after_s: Annotated[
         float, typer.Option(min=0, help="Seal meanwhile what is older, which is all; 0: seal nothing.")
     ] = 0.0,
@@ -31,7 +34,7 @@ def command(
     """Measure how many events a second a collector stores, how late they are, and how much room they take."""
     from kvtrail_cli.bench.ingest import Load, bench_ingest  # noqa: PLC0415 - loads a database
 
-    load = Load(events, frame_rows, senders, readers, source=source, bootstrap=bootstrap, seal_after_s=seal_after_s)
+    load = Load(events, frame_rows, senders, readers, source, bootstrap, rate, seal_after_s)
     with tempfile.TemporaryDirectory(prefix="kvtrail-bench-", dir=directory) as folder, progress("events") as advance:
         found = bench_ingest(load, Path(folder), advance)
     if json:
