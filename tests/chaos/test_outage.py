@@ -16,6 +16,7 @@ from kvtrail_agent.shipping import LOG_NAME
 
 from tests.chaos import flood_process
 from tests.chaos.flood_process import Flood
+from tests.chaos.parts import BROKER, NETWORK, Part
 from tests.chaos.test_chaos import world_in
 from tests.chaos.world import World, wait_until
 
@@ -29,6 +30,8 @@ class Outage(NamedTuple):
 
 
 OUTAGE: Final = Outage(60, 50_000, 1 << 18) if os.environ.get("KVTRAIL_LONG") == "1" else Outage(3, 10_000, 1 << 14)
+
+OUTAGES: Final = ((NETWORK, "cut"), (NETWORK, "stall"), (BROKER, "kill"), (BROKER, "pause"))
 
 
 def start(world: World) -> Path:
@@ -50,24 +53,28 @@ def start(world: World) -> Path:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("hurt", ["cut", "stall"])
-def test_an_outage_under_full_load_loses_nothing(hurt: str, private_dir: Path, free_port: int) -> None:
-    """Refused connections, and ones that hang: all that was produced is stored, nothing dropped, nothing left on this host."""
-    with world_in(private_dir, free_port) as world:
+@pytest.mark.parametrize(("part", "hurt"), OUTAGES, ids=lambda value: getattr(value, "name", value))
+def test_an_outage_under_full_load_loses_nothing(part: Part, hurt: str, private_dir: Path, free_port: int) -> None:
+    """Refused connections, ones that hang, a broker that is killed: all that was produced is stored, nothing dropped, nothing
+    left on this host.
+    """
+    (act,) = [one for one in part.hurts if one.name == hurt]
+    with world_in(private_dir, free_port, with_broker=part is BROKER) as world:
         path = start(world)
         wait_until(lambda: world.collector.streams("flood"), 30, "a first event")
         time.sleep(2)
-        (world.proxy.cut if hurt == "cut" else world.proxy.stall)()
+        act.begin(world)
         time.sleep(OUTAGE.away_s)
         spooled = sum(file.stat().st_size for file in world.spool.glob("*/*.segment"))
-        world.proxy.mend()
+        act.mend(world)
         mended = time.monotonic()
         world.settle(60 + 3 * OUTAGE.away_s)
         caught_up_s = time.monotonic() - mended
         (stream,) = world.collector.streams("flood")
         said_by_shipper = (world.spool / LOG_NAME).read_text()
     produced = int(path.with_suffix(".produced").read_text())
-    said = f"{hurt}: {produced} events, {spooled} bytes spooled, caught up {caught_up_s:.1f} s after the outage (cpu-emulated)"
+    figures = f"{produced} events, {spooled} bytes spooled, caught up {caught_up_s:.1f} s after the outage (cpu-emulated)"
+    said = f"{part.name} {hurt}: {figures}"
     print(said, said_by_shipper)  # noqa: T201 - the figures of the long run, shown by `-s`
 
     assert stream["dropped"] == []
