@@ -12,6 +12,7 @@ from kvtrail_cli.compare.shapes import Compare
 from kvtrail_cli.demo.shapes import Demo
 from kvtrail_cli.drill.shapes import Accuracy
 from kvtrail_collector.attribution_shapes import Attribution
+from kvtrail_collector.block_life import BlockLife
 from kvtrail_collector.diagnose_shapes import Verdicts
 from kvtrail_collector.doctor_shapes import Diagnosis
 from kvtrail_collector.engine_shapes import Engines
@@ -30,6 +31,7 @@ ANSWERS = {
     "demo": Demo,
     "attribute": Attribution,
     "why": Why,
+    "block": BlockLife,
     "diagnose": Verdicts,
     "loss": Loss,
     "doctor": Diagnosis,

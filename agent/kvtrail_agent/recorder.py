@@ -21,7 +21,7 @@ from typing import Final
 
 from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.clock import Clock, SystemClock, read_clocks
-from kvtrail_schema.identity import LARGEST_ID, Epoch, Rank, Stream
+from kvtrail_schema.identity import Epoch, Rank, Stream
 from kvtrail_schema.reasons import AgentReason
 
 from kvtrail_agent import ring_layout as layout
@@ -48,9 +48,13 @@ LOG: Final = logging.getLogger("kvtrail")
 _SMALLEST_STEP_NS: Final = 10_000_000
 
 
+LARGEST_EXACT: Final = 2**53 - 1
+"""Readers of JSON that keep numbers as doubles have whole numbers up to here exactly (contract, OUTPUTS)."""
+
+
 def new_epoch() -> Epoch:
-    """A random 64-bit id; never 0 and never the reserved one."""
-    return Epoch(secrets.randbelow(LARGEST_ID - 1) + 1)
+    """A random id of 53 bits; never 0."""
+    return Epoch(secrets.randbelow(LARGEST_EXACT) + 1)
 
 
 class Recorder(EmitMethods):

@@ -10,6 +10,7 @@ from kvtrail_cli.commands import (
     agent,
     attribute,
     bench,
+    block,
     collector,
     compare,
     dashboard,
@@ -33,7 +34,7 @@ APP: Final = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (demo, diagnose, attribute, why, loss, compare, dashboard, doctor, rebuild):
+for verb in (demo, diagnose, attribute, why, block, loss, compare, dashboard, doctor, rebuild):
     APP.command(name=verb.NAME)(verb.command)
 APP.add_typer(engine.APP, name="engine")
 APP.add_typer(agent.APP, name="agent")

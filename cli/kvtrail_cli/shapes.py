@@ -35,6 +35,35 @@ class WhyLink(msgspec.Struct, frozen=True):
     text: str
 
 
+class BlockCopy(msgspec.Struct, frozen=True):
+    """One stay of a copy of a block."""
+
+    engine: str
+    rank: int
+    state: str
+    tier: str | None = None
+    slot: int | None = None
+    from_ns: int | None = None
+    to_ns: int | None = None
+    ended_by: str | None = None
+
+
+class BlockWindow(msgspec.Struct, frozen=True):
+    """A stretch in which events are missing."""
+
+    start_ns: int
+    end_ns: int
+
+
+class BlockAnswer(msgspec.Struct, frozen=True):
+    """The life of one block (OUTPUTS, `block`)."""
+
+    block: str
+    copies: tuple[BlockCopy, ...]
+    chain: tuple[WhyLink, ...] = ()
+    unknown: tuple[BlockWindow, ...] = ()
+
+
 class WhyAnswer(msgspec.Struct, frozen=True):
     """Where one request's time went (OUTPUTS, `why`)."""
 

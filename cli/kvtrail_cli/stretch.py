@@ -53,6 +53,18 @@ def stretch_of(text: str | None, engine: EngineRow) -> Stretch:
     return found
 
 
+def moment_of(flag: str, text: str, engine: EngineRow) -> int:
+    """What a flag says of one moment, as a time of one engine.
+
+    Raises:
+        InputInvalid: it is no moment.
+    """
+    found = _moment(text, engine)
+    if found is None:
+        raise InputInvalid(f"{flag}: {text!r} is no moment; give ISO 8601, or monotonic ns")
+    return found
+
+
 def _moment(text: str, engine: EngineRow) -> int | None:
     """One end; open where nothing stands."""
     text = text.strip()

@@ -20,6 +20,13 @@ _EVERY_S: Final = 1.0
 _WITH_HOLES: Final = """
 SELECT stream_id FROM seq_ranges GROUP BY stream_id HAVING count(*) > 1 UNION SELECT stream_id FROM ledger_holes
 """
+_EXPIRED: Final = """
+INSERT INTO touched_requests BY NAME
+SELECT stream_id, req, 1 + (SELECT coalesce(max(touch), 0) FROM touched_requests) AS touch
+FROM request_ledgers ANTI JOIN (FROM requests WHERE arrived_ns IS NOT NULL) USING (stream_id, req)
+"""
+"""Ledgers of requests whose events were let go: touched once more, they are found gone."""
+
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -40,6 +47,7 @@ class LedgerKeeper:
         self._stopping = threading.Event()
         self._turn = threading.Lock()  # one pass at a time
         self._seen_version = -1  # guarded by _turn
+        self._seen_expired = 0  # guarded by _turn
         self._lock = threading.Lock()
         self._statistics = LedgerStatistics()  # guarded by _lock
         self._thread = threading.Thread(target=self._run, name="kvtrail-ledger", daemon=True)
@@ -66,6 +74,7 @@ class LedgerKeeper:
             CollectorError: nothing is lost; it is tried again.
         """
         with self._turn:
+            self._touch_expired()
             with self._store.read() as cursor:
                 touched = take_touched(cursor, _MOST_AT_ONCE)
                 changed = set(_streams(touched)) | self._with_holes(cursor)
@@ -75,6 +84,13 @@ class LedgerKeeper:
             if any(computed):
                 self._store.run(lambda connection: keep(connection, touched, computed)).result()
         return self._count(computed)
+
+    def _touch_expired(self) -> None:
+        """Touch what retention let go of since the last pass."""
+        expired = self._store.sealed().expired_rows
+        if expired != self._seen_expired:
+            self._store.run(lambda connection: connection.execute(_EXPIRED)).result()
+            self._seen_expired = expired
 
     def _with_holes(self, cursor: duckdb.DuckDBPyConnection) -> set[int]:
         """The streams that have holes, or had, where anything was stored since the last pass."""

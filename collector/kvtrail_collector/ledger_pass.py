@@ -8,6 +8,8 @@ ended are noted, and computed by whoever asks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,10 +33,10 @@ REQUESTS_AT_ONCE: Final = 5_000
 _RUNNING: Final = END_KINDS.index(EndKind.RUNNING)
 _MARKS: Final = "SELECT monotonic_ns, heard_wall_ns, state FROM stream_marks WHERE stream_id = ?"
 _HOLES: Final = "SELECT start_ns, end_ns FROM ledger_holes WHERE stream_id = ? ORDER BY start_ns"
-_REPLACE: Final = """
-DELETE FROM request_ledgers AS old USING ledgers_in AS new WHERE old.stream_id = new.stream_id AND old.req = new.req;
-INSERT INTO request_ledgers BY NAME FROM ledgers_in
+_DELETE: Final = """
+DELETE FROM request_ledgers AS old USING done_in AS done WHERE old.stream_id = done.stream_id AND old.req = done.req
 """
+_INSERT: Final = "INSERT INTO request_ledgers BY NAME FROM ledgers_in"
 _TOUCH_AGAIN: Final = """
 INSERT INTO touched_requests BY NAME
 SELECT stream_id, req, 1 + (SELECT coalesce(max(touch), 0) FROM touched_requests) AS touch
@@ -107,15 +109,25 @@ _NOTHING_YET: Final[dict[str, list[int]]] = {"labels": [], "parts_ns": [], "hidd
 
 def keep(connection: duckdb.DuckDBPyConnection, touched: Touched, computed: list[Computed]) -> None:
     """Write what was computed, and forget what touched it. Runs on the writer's thread, in one transaction."""
-    connection.register("ledgers_in", pa.concat_tables([each.rows for each in computed]))
-    try:
-        connection.execute(_REPLACE)
-    finally:
-        connection.unregister("ledgers_in")
+    done = _done(touched, computed)
+    with _seen(connection, "done_in", done.requests):
+        connection.execute(_DELETE)
+    with _seen(connection, "ledgers_in", pa.concat_tables([each.rows for each in computed])):
+        connection.execute(_INSERT)
     for each in computed:
         if each.changed:
             _keep_holes(connection, each)
-    _done(touched, computed).forget(connection)
+    done.forget(connection)
+
+
+@contextmanager
+def _seen(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> Iterator[None]:
+    """Let SQL see a table under a name."""
+    connection.register(name, table)
+    try:
+        yield
+    finally:
+        connection.unregister(name)
 
 
 def _keep_holes(connection: duckdb.DuckDBPyConnection, computed: Computed) -> None:

@@ -1,6 +1,6 @@
 """From a slow request back to what began it: causes, walked by the ids that the engine drew."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -34,9 +34,13 @@ def chain_of(recording: Recording, facts: RequestFacts) -> tuple[Link, ...]:
     own = (rows.stream == recording.rows.streams.index(facts.timeline.stream)) & (rows.ids["req"] == np.uint64(facts.request))
     caused = np.flatnonzero(own & (rows.ids["cause"] != NO_ID))
     _, first = np.unique(rows.ids["cause"][caused], return_index=True)
-    starts = np.sort(caused[first])[:_MAX_STARTS].tolist()
+    return links_from(rows, np.sort(caused[first])[:_MAX_STARTS].tolist())
+
+
+def links_from(rows: Rows, starts: Iterable[int]) -> tuple[Link, ...]:
+    """Events, each followed by what caused it, as far as that was not told already; at most 32."""
     seen: set[int] = set()
-    links = [link for start in starts for link in _walk(rows, start, seen)]
+    links = [link for start in starts if start not in seen for link in _walk(rows, start, seen)]
     return tuple(links[:MAX_LINKS])
 
 

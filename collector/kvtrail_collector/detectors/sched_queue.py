@@ -79,10 +79,10 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     )
 
 
-def taken_while(recording: Recording, victims: IntArray) -> Taken:
+def taken_while(recording: Recording, victims: IntArray, only: Reason | None = None) -> Taken:
     """Tokens of each request's chunks, each counted for every victim that waited in the middle of its step.
 
-    A victim waits from its arrival to its own first computed token.
+    A victim waits from its arrival to its own first computed token. With `only`, chunks that are computed for this reason.
     """
     requests, chunks = recording.columns.requests, recording.columns.chunks
     computed = requests.end_ns.copy()
@@ -93,7 +93,8 @@ def taken_while(recording: Recording, victims: IntArray) -> Taken:
     middle = (chunks.start_ns + chunks.end_ns) // 2
     waiting = np.searchsorted(starts, middle, side="right") - np.searchsorted(ends, middle, side="right")
     taken = np.zeros(len(requests), dtype=np.int64)
-    np.add.at(taken, chunks.request, chunks.tokens * np.maximum(waiting, 0))
+    counts = np.ones(len(middle), dtype=np.bool_) if only is None else chunks.reason == only
+    np.add.at(taken, chunks.request, chunks.tokens * np.maximum(waiting, 0) * counts)
     return Taken(taken, requests.tokens)
 
 

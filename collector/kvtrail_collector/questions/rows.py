@@ -59,6 +59,12 @@ def event_rows_named(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow],
     return named_rows(cursor.execute(f'{_ROWS} AND "id" IN (SELECT unnest(?::UBIGINT[]))', asked).to_arrow_table(), wanted)
 
 
+def event_rows_of_block(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow], block: int) -> pa.Table:
+    """The rows of some streams that name a block."""
+    asked = [[stream.stream_id for stream in wanted], block]
+    return named_rows(cursor.execute(f'{_ROWS} AND "block" = ?', asked).to_arrow_table(), wanted)
+
+
 def named_rows(table: pa.Table, wanted: list[StreamRow]) -> pa.Table:
     """The table with engine, epoch and rank in place of the stream's id, each name held once."""
     ids = pa.array([stream.stream_id for stream in wanted], pa.int32())
