@@ -18,12 +18,13 @@ from kvtrail_collector.population import Population
 FloatArray = NDArray[np.float64]
 
 CELLS_A_BLOCK: Final = 8
-MOST_TAIL_ROWS: Final = 6_000
+MOST_CELLS: Final = 1_000
+MOST_TAIL_ROWS: Final = 2_000
 
 
 def cells_for(population: Population, block_ns: int) -> int:
-    """Into how many cells of equal time a population is cut, an eighth of a block each."""
-    return max(round(span_ns(population) / block_ns * CELLS_A_BLOCK), CELLS_A_BLOCK)
+    """Into how many cells of equal time a population is cut, an eighth of a block each; blocks may get longer than asked."""
+    return min(max(round(span_ns(population) / block_ns * CELLS_A_BLOCK), CELLS_A_BLOCK), MOST_CELLS)
 
 
 def cell_of(population: Population, cells: int) -> IntArray:

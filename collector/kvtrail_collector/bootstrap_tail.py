@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from kvtrail_collector.facts_rows import BoolArray, IntArray
 
 FloatArray = NDArray[np.float64]
+SingleArray = NDArray[np.float32]
 
-FIRST_ROWS_IN_TAILS: Final = 3
+FIRST_ROWS_IN_TAILS: Final = 2
 MORE_ROWS: Final = 4
+_ROUNDING: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,9 @@ class Ranked:
         counts = np.bincount(cell * shape[1] + stratum, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
         return cls(counts, latency_ns[order], cell[order], stratum[order], rows[order], amounts_ns)
 
-    def amounts_of(self, rows: int) -> FloatArray:
-        """What the slowest rows spent on each cause."""
-        return self.amounts_ns[self.rows[:rows]].astype(np.float64)
+    def amounts_of(self, rows: int) -> SingleArray:
+        """What the slowest rows spent on each cause; single precision is a millionth of a tail, far below chance."""
+        return self.amounts_ns[self.rows[:rows]].astype(np.float32)
 
     def beside(self, other: "Ranked") -> "Ranked":
         """Both populations, one after the other in time, with their latencies alone."""
@@ -63,18 +65,21 @@ class Ranked:
         )
 
 
-def tail_means(ranked: Ranked, times: FloatArray, p: Fraction, weights: FloatArray) -> FloatArray:
+def tail_means(ranked: Ranked, times: FloatArray, p: Fraction, weights: FloatArray | None = None) -> FloatArray:
     """The mean of each cause in the tail of each resample, in ns.
 
-    `times[b, c]` is how often resample b has cell c; `weights[b, s]` is what a request of stratum s weighs in it.
+    `times[b, c]` is how often resample b has cell c; `weights[b, s]` is what a request of stratum s weighs in it, absent: 1.
     """
-    mass = float(1 - p) * ((times @ ranked.counts) * weights).sum(axis=1)
+    counts = times @ ranked.counts
+    mass = float(1 - p) * (counts if weights is None else counts * weights).sum(axis=1)
     rows = min(FIRST_ROWS_IN_TAILS * max(int(float(1 - p) * len(ranked.latency_ns)), 1), len(ranked.latency_ns))
     found = np.zeros((len(mass), ranked.amounts_ns.shape[1]))
     left = np.arange(len(mass))
     while len(left):
         rows = _with_ties(ranked.latency_ns, rows)
-        means, reached = _of_first(ranked, rows, times[left], mass[left], weights[left])
+        every = len(left) == len(mass)  # the usual case, in which nothing needs to be copied
+        own = weights if weights is None or every else weights[left]
+        means, reached = _of_first(ranked, rows, times if every else times[left], mass[left], own)
         done = reached | (rows == len(ranked.latency_ns))
         found[left[done]] = means[done]
         left, rows = left[~done], min(rows * MORE_ROWS, len(ranked.latency_ns))
@@ -87,15 +92,28 @@ def _with_ties(latency_ns: IntArray, rows: int) -> int:
 
 
 def _of_first(
-    ranked: Ranked, rows: int, times: FloatArray, mass: FloatArray, weights: FloatArray
+    ranked: Ranked, rows: int, times: FloatArray, mass: FloatArray, weights: FloatArray | None
 ) -> tuple[FloatArray, BoolArray]:
     """The tail means of some resamples, if the slowest rows hold their tails, and whether they do."""
-    present = times[:, ranked.cell[:rows]] * weights[:, ranked.stratum[:rows]]
-    starts = np.flatnonzero(np.append([True], np.diff(ranked.latency_ns[:rows]) != 0))
-    tied = np.add.reduceat(present, starts, axis=1)
-    until = np.cumsum(tied, axis=1)
-    taken = np.clip(mass[:, np.newaxis] - (until - tied), 0.0, tied)
+    present = np.take(times.astype(np.float32), ranked.cell[:rows], axis=1)
+    if weights is not None:
+        present *= np.take(weights.astype(np.float32), ranked.stratum[:rows], axis=1)
+    in_tail, reached = _in_tail(present, ranked.latency_ns[:rows], mass)
+    sums = (in_tail @ ranked.amounts_of(rows)).astype(np.float64)
+    return sums / np.maximum(in_tail.sum(axis=1, dtype=np.float64), np.finfo(np.float32).tiny)[:, np.newaxis], reached
+
+
+def _in_tail(present: SingleArray, latency_ns: IntArray, mass: FloatArray) -> tuple[SingleArray, BoolArray]:
+    """How much of each row is in the tail; rows that tie share what is left of it. And whether the tail is complete."""
+    starts = np.flatnonzero(np.append([True], np.diff(latency_ns) != 0))
+    has_ties = len(starts) < len(latency_ns)
+    tied = np.add.reduceat(present, starts, axis=1) if has_ties else present
+    until = np.cumsum(tied, axis=1, dtype=np.float64)
+    reached = until[:, -1] >= mass * (1 - _ROUNDING)
+    taken = (mass[:, np.newaxis] - until).astype(np.float32)
+    taken += tied
+    np.clip(taken, 0.0, tied, out=taken)
+    if not has_ties:
+        return taken, reached
     share = np.divide(taken, tied, out=np.zeros_like(tied), where=tied > 0)
-    in_tail = present * np.repeat(share, np.diff(np.append(starts, rows)), axis=1)
-    means = in_tail @ ranked.amounts_of(rows) / np.maximum(mass, np.finfo(np.float64).tiny)[:, np.newaxis]
-    return np.asarray(means), np.asarray(until[:, -1] >= mass * (1 - 1e-9))
+    return present * np.repeat(share, np.diff(np.append(starts, len(latency_ns))), axis=1), reached
