@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.attribution_shapes import Attribution, Verdict, Window
 from kvtrail_collector.coverage import Missing, coverage_of, missing_kinds
@@ -21,7 +22,8 @@ from kvtrail_collector.diagnose_shapes import Verdicts
 from kvtrail_collector.loss_shapes import Loss
 from kvtrail_collector.verdicts_table import GENERAL_OF
 
-_ARRIVALS: Final = 1
+_ARRIVALS: Final = Kind.REQUEST_ARRIVED.value
+_OF_A_TIER: Final = frozenset({"TIER_QUEUE", "TIER_SLOW"})
 
 
 def diagnose(
@@ -98,8 +100,8 @@ def _covers(one: Verdict, other: Verdict) -> bool:
     """
     if other.basis == "population" and one.basis != "population":
         return False
-    places = one.tier is None or other.tier is None or one.tier == other.tier
-    return places and other.code in GENERAL_OF.get(one.code, frozenset())
+    elsewhere = other.code in _OF_A_TIER and None not in {one.tier, other.tier} and one.tier != other.tier
+    return not elsewhere and other.code in GENERAL_OF.get(one.code, frozenset())
 
 
 def _is_same(one: Verdict, other: Verdict) -> bool:

@@ -33,6 +33,7 @@ from kvtrail_collector.store.ranges import RangeSet, SeqRange
 
 _SHOWN_LINES: Final = 3
 _FEW_REQUESTS: Final = 60
+_MANY_ROWS: Final = 100_000
 
 
 class FileEvents(NamedTuple):
@@ -61,7 +62,7 @@ def events_of_lines(lines: Iterable[str], *, source: str = "<lines>") -> FileEve
     streams = tuple(sorted(found))
     parts = [_part(number, found[stream]) for number, stream in enumerate(streams)]
     table = pa.concat_tables(parts) if parts else _with_stream(EVENT_SCHEMA.empty_table(), 0)
-    accounts = tuple(_account(number, stream, found[stream]) for number, stream in enumerate(streams))
+    accounts = tuple(_account(number, stream, found[stream], parts[number]) for number, stream in enumerate(streams))
     return FileEvents(streams, table, accounts, tuple(unreadable), unknown_kinds)
 
 
@@ -72,7 +73,8 @@ def diagnose_lines(lines: Iterable[str], *, source: str = "<lines>", thresholds:
 
 def diagnose_events(held: FileEvents, *, thresholds: Thresholds | None = None) -> Verdicts:
     """What is wrong among events that were read from a file."""
-    with duckdb.connect() as connection:
+    threads = 1 if held.table.num_rows < _MANY_ROWS else 0
+    with duckdb.connect(config={"threads": threads} if threads else {}) as connection:
         scene = scene_of(connection, held)
         answer = diagnose(scene, _attribution(held), unreadable=len(held.unreadable), thresholds=thresholds)
     return Verdicts(
@@ -115,11 +117,11 @@ def _with_stream(table: pa.Table, number: int) -> pa.Table:
     return table.append_column("stream_id", pa.array([number] * table.num_rows, pa.int32()))
 
 
-def _account(number: int, stream: Stream, events: dict[int, list[Event]]) -> Account:
+def _account(number: int, stream: Stream, events: dict[int, list[Event]], rows: pa.Table) -> Account:
     """The books of one stream of a file."""
     said = [event.produced for same in events.values() for event in same if isinstance(event, AgentHeartbeat | AgentStopped)]
     stored = RangeSet().add(SeqRange(seq, seq) for seq in events)
-    drops = merge_drops(drops_in(_part(number, events)))
+    drops = merge_drops(drops_in(rows))
     marks = Marks(max(said, default=0), StreamState.RUNNING, 0, Clocks(monotonic_ns=0, wall_ns=0, error_ns=0))
     return Account(number, stream, stored, drops, marks)
 

@@ -30,14 +30,16 @@ WITH own AS (
     SELECT judged.stream_id, judged.req, count(*) AS others FROM judged JOIN finished
     ON finished.stream_id = judged.stream_id AND finished.req <> judged.req AND finished.t_ns > judged.since_ns GROUP BY ALL
 )
-SELECT judged.tier, judged.ns, coalesce(request.label, hex16(judged.req)) AS request, blocks AS blocks_missing, blocks AS cases,
-    (judged.last_ns - progress_ns) / 1e9 AS no_progress_for_s, loaded_by_others, coalesce(alive.others, 0) AS others_finished,
-    judged.last_ns - since_ns AS touched_ns, refs
+SELECT judged.tier, arg_max(judged.ns, judged.last_ns - since_ns) AS ns, count(*) AS requests, sum(blocks) AS cases,
+    arg_max(coalesce(request.label, hex16(judged.req)), judged.last_ns - since_ns) AS request, sum(blocks) AS blocks_missing,
+    max(judged.last_ns - progress_ns) / 1e9 AS no_progress_for_s, max(loaded_by_others) AS loaded_by_others,
+    max(coalesce(alive.others, 0)) AS others_finished, sum(judged.last_ns - since_ns)::BIGINT AS touched_ns,
+    flatten(list(refs))[:5] AS refs
 FROM judged LEFT JOIN alive USING (stream_id, req)
 LEFT JOIN window_requests AS request ON request.stream_id = judged.stream_id AND request.req = judged.req
 WHERE judged.last_ns - progress_ns >= $stuck_s * 1e9 AND loaded_by_others + coalesce(alive.others, 0) > 0
     AND request.ended_ns IS NULL
-ORDER BY touched_ns DESC LIMIT 5
+GROUP BY judged.stream_id, judged.tier
 """
 
 RULE: Final = Rule(
