@@ -35,13 +35,13 @@ class Asked:
 
 def asked_of(view: View, engine: EngineRow) -> Asked:
     """What a view asks about: its window, or the newest seconds that its engine is known for, by default 15 minutes."""
-    start_ns, end_ns = view.window or (_newest(view.last_s, engine), None)
+    start_ns, end_ns = view.window or _newest(view.last_s, engine)
     return Asked(engine.engine, view.rank, view.tenant, view.model, start_ns, end_ns)
 
 
-def _newest(last_s: int | None, engine: EngineRow) -> int | None:
-    """Where the newest seconds begin; None for all there is."""
+def _newest(last_s: int | None, engine: EngineRow) -> tuple[int | None, int | None]:
+    """The newest seconds, up to what is known now; open for all there is."""
     seconds = DEFAULT_LAST_S if last_s is None else last_s
     if not seconds or engine.last_ns is None:
-        return None
-    return max(engine.last_ns - seconds * _NS_PER_S, 0)
+        return None, None
+    return max(engine.last_ns - seconds * _NS_PER_S, 0), engine.last_ns + 1

@@ -12,7 +12,7 @@ import msgspec
 from kvtrail_dashboards.answers import Attribution, ErrorReply, EventRef, Loss, Requests, Series, Trouble, Why
 from kvtrail_dashboards.asked import Asked
 from kvtrail_dashboards.errors import AccessRefused, AnswerUnreadable, CollectorUnreachable, NotKnown, QuestionRefused
-from kvtrail_dashboards.page_answers import Block, Engines, Latency, OneEvent, Verdicts
+from kvtrail_dashboards.page_answers import Block, Engines, Latency, OneEvent, PrefetchAccount, Verdicts
 from kvtrail_dashboards.settings import READ_TOKEN_FILE, Settings
 
 ANSWER_BYTES: Final = 32 << 20
@@ -86,6 +86,11 @@ class CollectorClient:
         """One event in full."""
         who: Params = {"engine": ref.engine, "epoch": ref.epoch, "rank": ref.rank, "seq": ref.seq}
         return self._ask("/v1/event", who, OneEvent)
+
+    def prefetch_account(self, asked: Asked) -> PrefetchAccount:
+        """What prefetches gave and took; the collector takes both bounds of a stretch of time or none."""
+        bounds = {} if asked.start_ns is None or asked.end_ns is None else {"start_ns": asked.start_ns, "end_ns": asked.end_ns}
+        return self._ask("/v1/prefetch", {"engine": asked.engine, **bounds}, PrefetchAccount)
 
     def block(self, block: str, *, engine: str) -> Block:
         """The life of a block: where its copies were."""

@@ -13,6 +13,7 @@ from kvtrail_dashboards.page_answers import (
     Engines,
     Latency,
     OneEvent,
+    PrefetchAccount,
     PrefetchFlow,
     Pressure,
     Recorder,
@@ -76,6 +77,13 @@ def fetch_prefetch(asked: Asked) -> PrefetchFlow:
 
 
 @st.cache_data(ttl=FRESH_S, max_entries=_ENTRIES, show_spinner=False)
+def fetch_prefetch_account(asked: Asked) -> PrefetchAccount:
+    """What prefetches gave and took."""
+    with CollectorClient(load_settings(os.environ)) as client:
+        return client.prefetch_account(asked)
+
+
+@st.cache_data(ttl=FRESH_S, max_entries=_ENTRIES, show_spinner=False)
 def fetch_recorder(asked: Asked) -> Recorder:
     """The streams now and over time."""
     with CollectorClient(load_settings(os.environ)) as client:
@@ -100,6 +108,6 @@ def forget_pages() -> None:
     """Ask anew on the next run."""
     for ask in (
         *(fetch_engines, fetch_latency, fetch_verdicts, fetch_pressure, fetch_tiers),
-        *(fetch_tenants, fetch_prefetch, fetch_recorder, fetch_event, fetch_block),
+        *(fetch_tenants, fetch_prefetch, fetch_prefetch_account, fetch_recorder, fetch_event, fetch_block),
     ):
         ask.clear()

@@ -291,6 +291,20 @@ class PrefetchFlow(msgspec.Struct, frozen=True):
     device: str | None = None
 
 
+class PrefetchRow(msgspec.Struct, frozen=True):
+    """What prefetches of one tier and tenant gave and took, in time of the device and of requests."""
+
+    hidden_ns: int = 0
+    waited_ns: int = 0
+    caused_ns: int = 0
+
+
+class PrefetchAccount(msgspec.Struct, frozen=True):
+    """What prefetches gave and took."""
+
+    rows: tuple[PrefetchRow, ...] = ()
+
+
 class RecorderBucket(msgspec.Struct, frozen=True):
     """The events a second that a stream produced in one bucket of time."""
 
@@ -348,7 +362,7 @@ class OneEvent(msgspec.Struct, frozen=True):
 class BlockCopy(msgspec.Struct, frozen=True):
     """One copy of a block: where, from when until when, and what ended it; no end: it is still there."""
 
-    tier: str
+    tier: str | None = None
     from_ns: int | None = None
     to_ns: int | None = None
     slot: int | None = None

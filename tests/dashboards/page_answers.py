@@ -129,6 +129,7 @@ def page_answers(**changes: Json) -> Mapping[str, Json]:
         "pressure": pressure(),
         "tiers": tiers(),
         "prefetch/flow": prefetches(),
+        "prefetch": {"rows": [{"hidden_ns": 9_000_000, "waited_ns": 0, "caused_ns": 2_000_000}]},
         "tenants": tenants(),
         "recorder": recorder(),
         "event": event(),

@@ -1,65 +1,33 @@
-"""The page in a real browser, over a real collector full of events: what a person sees, clicks and shares."""
+"""The pages in a real browser, over a real collector full of events: what a person sees, clicks and shares."""
 
 import os
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
 import pytest
-from kvtrail_dashboards.serve import address, command
-from kvtrail_schema.arrow_schema import table_of
-from kvtrail_schema.batch import CONTENT_TYPE, VERSION, BatchHeader, StreamState, encode_batch
-from kvtrail_schema.clock import Clocks
-from kvtrail_schema.events import Event
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from kvtrail_dashboards.places import Place
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-from tests.collector.attribution.synthetic import Fault, Plan, simulate
+from tests.dashboards.browser import CHROMIUM, FLAGS, Seen, fill, serving_collector, serving_dashboard, slow_run
 from tests.real import require_real
 
 pytestmark = pytest.mark.real("browser")
 
-CHROMIUM: Final = os.environ.get("KVTRAIL_TEST_CHROMIUM", "/usr/bin/chromium")
-FLAGS: Final = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
-SERVE: Final = """
-import sys
-from kvtrail_collector.serve import serve
-from kvtrail_collector.settings import Settings
-serve(Settings(store=sys.argv[1], port=0), on_bound=lambda address: print(address.url, flush=True))
-"""
-ROWS_A_BATCH: Final = 20_000
-START_S: Final = 60
-SHOWN_MS: Final = 60_000
+SHOWN_MS: Final = 30_000
+LONG: Final = os.environ.get("KVTRAIL_LONG") == "1"
+SESSIONS: Final = 8 if LONG else 3
+REFRESHES: Final = 200 if LONG else 8
+GROWTH_MB: Final = 60
+"""What the allocator may keep of pages that are gone; 200 of them without a bound would be several times that."""
 
 
-@dataclass(slots=True)
-class Seen:
-    """A page, and what it complained of or asked elsewhere."""
+class Served(NamedTuple):
+    """Where the dashboard is, and its process."""
 
-    page: Page
-    console: list[str] = field(default_factory=list)
-    elsewhere: list[str] = field(default_factory=list)
-
-    def watch(self, home: str) -> None:
-        """Note errors, and requests to any place but the dashboard."""
-        self.page.on("console", lambda line: self.console.append(line.text) if line.type in {"error", "warning"} else None)
-        self.page.on("pageerror", lambda error: self.console.append(str(error)))
-        self.page.on("request", lambda asked: self._note(asked.url, home))
-
-    def _note(self, url: str, home: str) -> None:
-        """Keep an address that is neither the dashboard's nor inline."""
-        if urlsplit(url).netloc != urlsplit(home).netloc and not url.startswith(("data:", "blob:")):
-            self.elsewhere.append(url)
+    url: str
+    pid: int
 
 
 @pytest.fixture(scope="module")
@@ -73,42 +41,28 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A collector in a process of its own, with a run in which reads of nvme are slow for 20 s."""
-    path = tmp_path_factory.mktemp("store") / "events.duckdb"
-    with subprocess.Popen([sys.executable, "-c", SERVE, str(path)], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            url = process.stdout.readline().strip()
-            _fill(url, simulate(Plan(seed=1, fault=Fault.NVME_SLOW)).numbered())
-            yield url
-        finally:
-            process.terminate()
-
-
-@pytest.fixture(scope="module")
-def dashboard(collector: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The dashboard, started by the command that the project gives."""
-    port = _free_port()
-    log = tmp_path_factory.mktemp("log") / "streamlit.log"
-    with log.open("wb") as output, _running(command(port, collector), output.fileno()):
-        _wait_until_healthy(address(port), log)
-        yield address(port)
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A dashboard in front of a collector that holds a run in which reads of nvme are slow for 20 s."""
+    folder = tmp_path_factory.mktemp("pages")
+    with serving_collector(folder / "events.duckdb") as url:
+        fill(url, slow_run())
+        with serving_dashboard(url, folder / "streamlit.log") as served:
+            yield Served(*served)
 
 
 @pytest.fixture
-def seen(browser: Browser, dashboard: str) -> Iterator[Seen]:
+def seen(browser: Browser, dashboard: Served) -> Iterator[Seen]:
     """A fresh page of a fresh browser profile, watched."""
     context = browser.new_context(viewport={"width": 1400, "height": 2400})
     found = Seen(context.new_page())
-    found.watch(dashboard)
+    found.watch(dashboard.url)
     yield found
     context.close()
 
 
-def test_the_page_explains_the_spike_and_asks_nobody_else(seen: Seen, dashboard: str) -> None:
+def test_the_page_explains_the_spike_and_asks_nobody_else(seen: Seen, dashboard: Served) -> None:
     """Verdict, charts and table are there; the console is clean; nothing leaves for another host."""
-    seen.page.goto(dashboard)
+    seen.page.goto(f"{dashboard.url}/spike")
 
     expect(seen.page.get_by_text("TIER_SLOW", exact=True)).to_be_visible(timeout=SHOWN_MS)
     expect(seen.page.get_by_text("Reading from nvme got slower.")).to_be_visible()
@@ -120,11 +74,38 @@ def test_the_page_explains_the_spike_and_asks_nobody_else(seen: Seen, dashboard:
     assert seen.elsewhere == []
 
 
-def test_picking_a_request_shows_its_timeline_and_the_link_reproduces_it(seen: Seen, dashboard: str) -> None:
+def test_each_page_loads_by_its_link_and_the_console_stays_clean(seen: Seen, dashboard: Served) -> None:
+    """From one page the row of links leads to all others; each asks its question, and none shows an error."""
+    seen.page.goto(dashboard.url)
+    for place in Place:
+        seen.page.get_by_role("link", name=place.title, exact=True).click()
+        expect(seen.page.get_by_role("heading", name=place.question)).to_be_visible(timeout=SHOWN_MS)
+        expect(seen.page.get_by_text("engine demo")).to_be_visible(timeout=SHOWN_MS)
+        _rest(seen.page)
+        expect(seen.page.get_by_text("What to do:").filter(has_text="Where:")).to_have_count(0)
+
+    assert seen.console == []
+    assert seen.elsewhere == []
+
+
+def test_three_clicks_lead_from_now_to_the_event_that_caused_it(seen: Seen, dashboard: Served) -> None:
+    """The spike, a request that shows it, and in its chain the eviction because of which it had to read from nvme."""
+    seen.page.goto(dashboard.url)
+    _click(seen.page.get_by_role("link", name="Explain this spike").first)
+    _click(_exemplar(seen.page))
+    _click(seen.page.get_by_role("link", name="evicted").first)
+
+    expect(seen.page.get_by_role("heading", name="Event: evicted")).to_be_visible(timeout=SHOWN_MS)
+    assert {"engine", "start_ns", "end_ns", "request", "event"} <= set(parse_qs(urlsplit(seen.page.url).query))
+    assert seen.console == []
+
+
+def test_picking_a_request_shows_its_timeline_and_the_link_reproduces_it(seen: Seen, dashboard: Served) -> None:
     """A click in the table is enough; the address in the bar, opened anew, shows the same request in the same spike."""
-    seen.page.goto(dashboard)
+    seen.page.goto(f"{dashboard.url}/spike")
     table = seen.page.get_by_test_id("stDataFrame").last
     expect(table).to_be_visible(timeout=SHOWN_MS)
+    _rest(seen.page)
     table.scroll_into_view_if_needed()
     _click_first_row(seen.page)
     heading = seen.page.get_by_role("heading", name="Timeline of request")
@@ -139,15 +120,66 @@ def test_picking_a_request_shows_its_timeline_and_the_link_reproduces_it(seen: S
     assert seen.console == []
 
 
-def test_a_typed_id_is_shown(seen: Seen, dashboard: str) -> None:
+def test_a_typed_id_is_shown(seen: Seen, dashboard: Served) -> None:
     """An id from a log needs no place in the table."""
-    seen.page.goto(dashboard)
-    field = seen.page.get_by_role("combobox")
+    seen.page.goto(f"{dashboard.url}/request")
+    field = seen.page.get_by_test_id("stSelectbox").filter(has_text="Show the timeline of").get_by_role("combobox")
     expect(field).to_be_visible(timeout=SHOWN_MS)
+    _rest(seen.page)
     field.fill("r100")
     field.press("Enter")
 
     expect(seen.page.get_by_role("heading", name="Timeline of request r100", exact=True)).to_be_visible(timeout=SHOWN_MS)
+
+
+def test_many_readers_at_once_see_the_same(browser: Browser, dashboard: Served) -> None:
+    """Each session has a page of its own; none waits for ever, none sees an error."""
+    contexts = [browser.new_context() for _ in range(SESSIONS)]
+    pages = [context.new_page() for context in contexts]
+    for page in pages:
+        page.goto(f"{dashboard.url}/spike", wait_until="commit")
+
+    for page in pages:
+        expect(page.get_by_text("TIER_SLOW", exact=True)).to_be_visible(timeout=SHOWN_MS)
+    for context in contexts:
+        context.close()
+
+
+def test_refreshing_takes_no_more_memory_each_time(seen: Seen, dashboard: Served) -> None:
+    """A page that stays open all night is drawn again and again; the first rounds warm up what is kept once."""
+    seen.page.goto(dashboard.url)
+    _refresh(seen.page, REFRESHES // 4)
+    before_mb = _rss_mb(dashboard.pid)
+    _refresh(seen.page, REFRESHES - REFRESHES // 4)
+
+    assert _rss_mb(dashboard.pid) - before_mb < GROWTH_MB
+    assert seen.console == []
+
+
+def _refresh(page: Page, times: int) -> None:
+    """Press the button, and wait each time until the page has come to rest."""
+    for _ in range(times):
+        expect(page.get_by_text("TIER_SLOW", exact=True)).to_be_visible(timeout=SHOWN_MS)
+        page.get_by_role("button", name="Refresh").click()
+        _rest(page)
+
+
+def _rest(page: Page) -> None:
+    """Wait until no script of the page runs."""
+    page.wait_for_timeout(300)
+    expect(page.locator("[data-testid='stApp'][data-test-script-state='running']")).to_have_count(0, timeout=SHOWN_MS)
+
+
+def _click(link: Locator) -> None:
+    """One click on what may take a moment to appear."""
+    expect(link).to_be_visible(timeout=SHOWN_MS)
+    link.click()
+
+
+def _exemplar(page: Page) -> Locator:
+    """The first request beside the words that announce them."""
+    expect(page.get_by_text("Requests that show it best")).to_be_visible(timeout=SHOWN_MS)
+    return page.get_by_role("link").filter(has_text="r").and_(page.locator("a[href*='request=']")).first
 
 
 def _click_first_row(page: Page) -> None:
@@ -157,57 +189,7 @@ def _click_first_row(page: Page) -> None:
     page.mouse.click(box["x"] + 16, box["y"] + 35 + 18)
 
 
-def _fill(url: str, events: Sequence[Event]) -> None:
-    """Send a whole run, as its agent would have."""
-    with httpx.Client(base_url=url, headers={"content-type": CONTENT_TYPE}, timeout=30) as client:
-        for begin in range(0, len(events), ROWS_A_BATCH):
-            part = events[begin : begin + ROWS_A_BATCH]
-            client.post("/v1/events", content=_frame(part, events[-1])).raise_for_status()
-
-
-def _frame(part: Sequence[Event], last: Event) -> bytes:
-    """One batch of a stream that ended just now."""
-    header = BatchHeader(
-        version=VERSION,
-        engine="demo",
-        epoch=7,
-        rank=0,
-        first_seq=part[0].seq,
-        last_seq=part[-1].seq,
-        count=len(part),
-        produced=last.seq,
-        clocks=Clocks(monotonic_ns=last.t_ns, wall_ns=time.time_ns(), error_ns=1),
-        state=StreamState.STOPPED,
-        drops=(),
-    )
-    return encode_batch(header, table_of(part))
-
-
-@contextmanager
-def _running(words: Sequence[str], output: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is ended with the block."""
-    with subprocess.Popen(words, stdout=output, stderr=output) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
-
-
-def _wait_until_healthy(url: str, log: Path) -> None:
-    """Return when the dashboard answers; fail with its log if it does not."""
-    until = time.monotonic() + START_S
-    while time.monotonic() < until:
-        try:
-            if httpx.get(f"{url}/_stcore/health", trust_env=False).is_success:
-                return
-        except httpx.TransportError:
-            time.sleep(0.2)
-    pytest.fail(f"the dashboard did not start: {log.read_text()}")
-
-
-def _free_port() -> int:
-    """A port that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+def _rss_mb(pid: int) -> float:
+    """Memory that a process holds."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) / 1_024 for line in lines if line.startswith("VmRSS:"))

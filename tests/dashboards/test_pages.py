@@ -42,7 +42,7 @@ def test_now_asks_for_the_newest_quarter_of_an_hour_unless_told_otherwise(open_p
     default = open_place(Place.NOW, page_answers(engines=late))[1].params_of("/v1/latency")[0]
     held = open_place(Place.NOW, page_answers(), start_ns="5", end_ns="9", tenant="aa")[1].params_of("/v1/latency")[0]
 
-    assert (default["start_ns"], default.get("end_ns")) == ("1100000000000", None)
+    assert (default["start_ns"], default["end_ns"]) == ("1100000000000", "2000000000001")
     assert (held["start_ns"], held["end_ns"], held["tenant"]) == ("5", "9", "aa")
 
 
@@ -130,6 +130,7 @@ def test_prefetch_says_how_much_was_of_use_and_why_the_rest_was_not(open_place: 
 
     assert values(page)["Used"] == "56 %"
     assert values(page)["Wasted"] == "30 %"
+    assert values(page)["Time hidden"] == "9.0 ms"
     assert "7 × byte cap" in said(page)
     assert "Search" in str(page.dataframe[0].value.to_dict())
 

@@ -14,6 +14,7 @@ from kvtrail_collector.questions.words import kind_name
 
 _MOST_EFFECTS: Final = 20
 _DRILLS: Final = (Kind.FAULT_INJECTED.value, Kind.FAULT_CLEARED.value)
+_HASHES: Final = ("block", "parent")
 _HEAD: Final = ("seq", "t_ns", "kind")
 _ONE: Final = """
 SELECT events.*, wall_ns - monotonic_ns AS offset_ns
@@ -38,7 +39,7 @@ class Linked(msgspec.Struct, frozen=True):
 
 
 class OneEvent(msgspec.Struct, frozen=True):
-    """An event; `fields` are those that it has, with numbers of lists in words and 64-bit ids as text."""
+    """An event; `fields` are those that it has, members of lists in words, hashes in hexadecimal, large ids as text."""
 
     event: EventRef
     kind: str
@@ -82,8 +83,10 @@ def _linked(row: tuple[str, int, int, int, int]) -> Linked:
 
 
 def _told(name: str, value: str | float | bool) -> str | int | float | bool:
-    """A value as people read it: members of lists by name; whole numbers that a browser would round, as text."""
+    """A value as people read it: members of lists by name, hashes in hexadecimal, as text what browsers round."""
     members = COLUMNS[name].names
     if members is not None:
         return next((member.name.lower() for member in members if member.value == value), value)
+    if name in _HASHES and isinstance(value, int):
+        return f"{value:016x}"
     return str(value) if isinstance(value, int) and abs(value) >= 1 << 53 else value

@@ -9,8 +9,8 @@ import pandas as pd
 from kvtrail_dashboards.charts.palette import Chart
 from kvtrail_dashboards.compute.block import CopySpan
 
-_ORDER: Final = ["gpu", "host", "nvme", "remote"]
-_COLOURS: Final = ["#0072B2", "#009E73", "#E69F00", "#CC79A7"]
+_ORDER: Final = ["gpu", "host", "nvme", "remote", "not said"]
+_COLOURS: Final = ["#0072B2", "#009E73", "#E69F00", "#CC79A7", "#999999"]
 _ROW_PX: Final = 34
 _AROUND_PX: Final = 60
 

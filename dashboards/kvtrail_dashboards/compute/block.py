@@ -55,4 +55,4 @@ def _span(copy: BlockCopy, engine: EngineRow) -> CopySpan:
     start, end = moment(start_ns + engine.wall_offset_ns), moment(end_ns + engine.wall_offset_ns)
     ended = (copy.ended_by or "ended, nobody knows by what").replace("_", " ") if copy.to_ns is not None else "still there"
     slot = "" if copy.slot is None else f"slot {copy.slot}; "
-    return CopySpan(copy.tier, start, max(end, start + _LEAST), f"{slot}{ended}")
+    return CopySpan(copy.tier or "not said", start, max(end, start + _LEAST), f"{slot}{ended}")

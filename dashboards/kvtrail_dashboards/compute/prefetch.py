@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from kvtrail_dashboards.compute.bytes import size
-from kvtrail_dashboards.compute.figures import percent
+from kvtrail_dashboards.compute.figures import duration, percent
 from kvtrail_dashboards.compute.names import Names, name_of
 from kvtrail_dashboards.compute.now import Mood, Tile
 from kvtrail_dashboards.compute.wall import moment
-from kvtrail_dashboards.page_answers import PrefetchFigures, PrefetchFlow
+from kvtrail_dashboards.page_answers import PrefetchAccount, PrefetchFigures, PrefetchFlow
 
 OUTCOMES: Final = ("used", "wasted", "cancelled", "open")
 _MUCH: Final = 0.25
@@ -45,7 +45,7 @@ def outcomes(figures: PrefetchFigures) -> tuple[tuple[str, int], ...]:
     return tuple(zip(OUTCOMES, counts, strict=True))
 
 
-def prefetch_tiles(flow: PrefetchFlow) -> tuple[Tile, ...]:
+def prefetch_tiles(flow: PrefetchFlow, account: PrefetchAccount) -> tuple[Tile, ...]:
     """The figures that say whether it pays."""
     total = flow.total
     ended = total.used + total.wasted + total.cancelled
@@ -57,7 +57,7 @@ def prefetch_tiles(flow: PrefetchFlow) -> tuple[Tile, ...]:
         Tile("Used", percent(used), f"{total.used:,} of {ended:,} that ended", _mood(used is not None and used < 1 - _MUCH)),
         Tile("Wasted", percent(wasted), f"{size(total.wasted_bytes)}, {total.wasted:,} blocks", _mood((wasted or 0) > _MUCH)),
         Tile("Deadline missed", percent(late), f"{total.deadline_missed:,} blocks", _mood((late or 0) > _MUCH)),
-        Tile("Ready in time", f"{total.ready:,} blocks", f"{total.completed:,} were read"),
+        _time_tile(account),
     )
 
 
@@ -86,6 +86,14 @@ def loss_lines(flow: PrefetchFlow, names: Names) -> tuple[LossLine, ...]:
         )
         for loss in flow.losses
     )
+
+
+def _time_tile(account: PrefetchAccount) -> Tile:
+    """Reading that nobody waited for, against reading for nothing and standing still for what came late."""
+    hidden, caused = sum(row.hidden_ns for row in account.rows), sum(row.caused_ns for row in account.rows)
+    waited = sum(row.waited_ns for row in account.rows)
+    detail = f"{duration(caused / 1e6)} of reading for nothing; {duration(waited / 1e6)} stood still for"
+    return Tile("Time hidden", duration(hidden / 1e6), detail, _mood(caused > hidden))
 
 
 def _mood(bad: bool) -> Mood:

@@ -115,7 +115,7 @@ def test_an_event_has_its_cause_and_what_it_caused(client: httpx.Client) -> None
 
     assert [one["kind"] for one in found["effects"]] == ["invalidated"] * 3
     assert effect["cause"]["event"]["seq"] == request
-    assert asked(client, "/v1/event", epoch=epoch, rank=0, seq=loaded)["fields"]["block"] == str(BIG)
+    assert asked(client, "/v1/event", epoch=epoch, rank=0, seq=loaded)["fields"]["block"] == f"{BIG:016x}"
     assert client.get("/v1/event", params={"engine": "e1", "epoch": epoch, "rank": 0, "seq": 9_999}).status_code == 404
 
 
