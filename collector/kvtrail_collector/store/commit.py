@@ -20,7 +20,7 @@ from kvtrail_collector.store.foreign import map_duckdb_errors
 from kvtrail_collector.store.hot import ALL_COLUMNS, COMMON, COMMON_COLUMNS, WIDE, rare_rows
 from kvtrail_collector.store.plan import Plan
 from kvtrail_collector.store.positions import write_positions
-from kvtrail_collector.store.touched import TOUCH
+from kvtrail_collector.store.touched import touch
 
 _I32, _I64, _U8, _U16, _U64 = pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint64()
 
@@ -108,7 +108,7 @@ def _write_rows(connection: duckdb.DuckDBPyConnection, rows: pa.Table, projectio
             connection.execute(statement)
         for projection in projections:
             connection.execute(projection.merge_from(INCOMING))
-        connection.execute(TOUCH)
+        connection.execute(touch(INCOMING))
 
 
 def _insertions(rows: pa.Table) -> Iterator[str]:

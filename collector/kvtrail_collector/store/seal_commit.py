@@ -25,6 +25,7 @@ from kvtrail_collector.store.parts import ALL, Part, add_part, files_sql, forget
 from kvtrail_collector.store.plan import Plan
 from kvtrail_collector.store.ranges import RangeSet
 from kvtrail_collector.store.seal_read import Due
+from kvtrail_collector.store.touched import touch
 
 Accounts = Mapping[Stream, Account]
 
@@ -60,13 +61,17 @@ def expire(
     folder: Path,
     projections: Sequence[Projection],
 ) -> Accounts:
-    """Let parts go for good: their seqs become `dropped(collector, retention)`, and projections forget what is gone."""
+    """Let parts go for good: their seqs become `dropped(collector, retention)`, and projections forget what is gone.
+
+    Their requests are touched, so that what is computed outside ingest forgets them, too.
+    """
     changed = {stream: _expired(account, own) for stream, (account, own) in _touched(accounts, parts).items()}
     write_books(connection, Plan({stream: accounts[stream] for stream in changed}, changed, None, ()))
     forget_parts(connection, parts)
     show_all(connection, load_parts(connection), folder)
     for projection in projections:
         _forget_keys(connection, projection, files_sql(parts, folder))
+    connection.execute(touch(files_sql(parts, folder)))
     return changed
 
 

@@ -29,7 +29,7 @@ from kvtrail_collector.store.quarantine import Quarantined
 from kvtrail_collector.store.seal_open import open_parts
 from kvtrail_collector.store.seal_policy import SealPolicy
 from kvtrail_collector.store.sealer import Sealer, SealStatistics
-from kvtrail_collector.store.touched import TOUCH_ALL
+from kvtrail_collector.store.touched import touch
 from kvtrail_collector.store.writer import Writer, WriterStatistics
 
 _Answer = TypeVar("_Answer")
@@ -221,7 +221,7 @@ class Store:
         for projection in self._projections:
             connection.execute(projection.clear())
             connection.execute(projection.merge_from(ALL))
-        connection.execute(TOUCH_ALL)
+        connection.execute(touch("requests"))
 
 
 def _connect(path: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:

@@ -12,20 +12,6 @@ from typing import Final, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from kvtrail_collector.projections import INCOMING
-
-TOUCH: Final = f"""
-INSERT INTO touched_requests BY NAME
-SELECT DISTINCT stream_id, req, 1 + (SELECT coalesce(max(touch), 0) FROM touched_requests) AS touch
-FROM {INCOMING} WHERE req IS NOT NULL
-"""  # noqa: S608  # a constant of ours
-
-TOUCH_ALL: Final = """
-INSERT INTO touched_requests BY NAME
-SELECT stream_id, req, 1 + (SELECT coalesce(max(touch), 0) FROM touched_requests) AS touch FROM requests
-"""
-"""After a rebuild."""
-
 _TAKE: Final = """
 SELECT stream_id, req, max(touch) AS touch FROM touched_requests GROUP BY ALL ORDER BY touch, stream_id, req LIMIT ?
 """
@@ -33,6 +19,15 @@ _FORGET: Final = """
 DELETE FROM touched_requests AS old USING forget_in AS gone
 WHERE old.stream_id = gone.stream_id AND old.req = gone.req AND old.touch <= gone.touch
 """
+
+
+def touch(source: str) -> str:
+    """The statement that touches the requests of a table: new rows, expired ones, or all requests after a rebuild."""
+    return f"""
+    INSERT INTO touched_requests BY NAME
+    SELECT DISTINCT stream_id, req, 1 + (SELECT coalesce(max(touch), 0) FROM touched_requests) AS touch
+    FROM {source} WHERE req IS NOT NULL
+    """  # noqa: S608  # names of ours
 
 
 class Touched(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 from kvtrail_collector.errors import StoreError, StoreUnavailable
 from kvtrail_collector.loss import FRESH_NS, loss_of
 from kvtrail_collector.loss_shapes import DropCount, Loss
-from kvtrail_collector.store import Receipt, SealPolicy, Store, part_file, seal_commit, sealer
+from kvtrail_collector.store import Receipt, SealPolicy, Store, part_file, seal_commit, sealer, take_touched
 from kvtrail_collector.store.hot import HOT_TABLES
 from kvtrail_collector.store.part_file import part_name
 from kvtrail_collector.store.ranges import RangeSet, SeqRange
@@ -85,6 +85,12 @@ def hot_rows(store: Store) -> int:
     """How many events are still in the file."""
     with store.read() as cursor:
         return sum(len(cursor.execute(f"FROM {table}").fetchall()) for table in HOT_TABLES)
+
+
+def count_touched(store: Store) -> int:
+    """How many requests are to be computed again outside ingest."""
+    with store.read() as cursor:
+        return take_touched(cursor, 1_000).requests.num_rows
 
 
 def balance(store: Store) -> Loss:
@@ -163,6 +169,9 @@ def test_retention_is_told_and_forgets_what_is_gone(private_dir: Path, clock: Ha
     """What is too old is counted as dropped by the collector, gone from the projections, not stored again; its file goes."""
     with opened(private_dir, clock, retention_ns=50 * SECOND_NS) as store:
         fill(store)
+        with store.read() as cursor:
+            computed = take_touched(cursor, 1_000)
+        store.run(computed.forget).result()
         store.seal_now()
         first, second = balance(store).streams
 
@@ -176,6 +185,7 @@ def test_retention_is_told_and_forgets_what_is_gone(private_dir: Path, clock: Ha
         assert {"events": [], "requests": [], "ops": []} == everything(store)
         assert Receipt(stored=0, duplicate=80) == store.submit(batch(span(1, 80))).result()
         assert store.sealed().expired_rows == 120
+        assert count_touched(store) == 16
 
         store.seal_now()
 
