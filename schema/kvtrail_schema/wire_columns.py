@@ -68,13 +68,17 @@ _CELL_BYTES: Final = 8
 
 
 class Directory(msgspec.Struct, frozen=True, array_like=True):
-    """What stands before the streams. `kinds_of` has a bit for each column and kind, kinds ascending."""
+    """What stands before the streams. `kinds_of` has a bit for each column and kind, kinds ascending.
+
+    `first_seq` is in the header too: a sender that cut its rows otherwise than it says is found out.
+    """
 
     columns: list[int | str]
     codings: bytes
     kinds_of: bytes
     bases: list[int]
     shapes: list[int]
+    first_seq: int
     first_t_ns: int
 
 

@@ -116,6 +116,8 @@ def read_body(payload: memoryview, rows: int, first_seq: int, promised_bytes: in
     directory = msgspec.msgpack.decode(inside[LENGTH.size : LENGTH.size + directory_bytes], type=Directory)
     if needs_bytes(inside_bytes, rows, len(directory.columns)) != promised_bytes or len(directory.columns) > _COLUMNS:
         raise ValueError(f"{len(directory.columns)} columns of {rows} rows, where {promised_bytes} bytes are told")
+    if directory.first_seq != first_seq:
+        raise ValueError(f"rows from seq {directory.first_seq}, where the header says {first_seq}")
     planes = PlaneReader(directory.shapes, payload[LENGTHS.size : LENGTHS.size + raw_bytes], streams)
     columns = _read_columns(directory, planes, rows, first_seq)
     planes.see_end()

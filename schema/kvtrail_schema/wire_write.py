@@ -110,7 +110,8 @@ def write_body(table: pa.Table) -> Body:
     """
     writer, kinds, times = _Writer(), _whole(table, "kind").to_numpy(), _whole(table, "t_ns").to_numpy()
     writer.planes.put(kinds)
-    writer.planes.put(np.diff(_whole(table, "seq").to_numpy()) - np.uint64(1))
+    seqs = _whole(table, "seq").to_numpy()
+    writer.planes.put(np.diff(seqs) - np.uint64(1))
     writer.planes.put_signed(np.diff(times))
     rows = by_kind(kinds)
     columns = _columns(table, rows, ["req"] if "req" in table.column_names else [])
@@ -121,7 +122,7 @@ def write_body(table: pa.Table) -> Body:
         if column.has_holes:
             writer.planes.put_bytes(np.packbits(column.is_there[rows.rows_of(column.some)]).tobytes())
     _write_values(writer, columns)
-    return _body(writer, columns, int(times[0]), table.num_rows)
+    return _body(writer, columns, (int(seqs[0]), int(times[0])), table.num_rows)
 
 
 def _whole(table: pa.Table, name: str) -> pa.Array[Any]:
@@ -190,7 +191,7 @@ def _write_slots(writer: _Writer, column: _Column, known: dict[str, Unsigned]) -
     return Coding.PLACES
 
 
-def _body(writer: _Writer, columns: list[_Column], first_t_ns: int, rows: int) -> Body:
+def _body(writer: _Writer, columns: list[_Column], firsts: tuple[int, int], rows: int) -> Body:
     """All of it as bytes."""
     directory = Directory(
         columns=[number_of(column.name) for column in columns],
@@ -198,7 +199,8 @@ def _body(writer: _Writer, columns: list[_Column], first_t_ns: int, rows: int) -
         kinds_of=np.packbits(np.concatenate([column.some for column in columns])).tobytes() if columns else b"",
         bases=writer.bases,
         shapes=writer.planes.shapes,
-        first_t_ns=first_t_ns,
+        first_seq=firsts[0],
+        first_t_ns=firsts[1],
     )
     head = msgspec.msgpack.encode(directory)
     raw, packed = writer.planes.sections()

@@ -179,6 +179,7 @@ NONSENSE: dict[str, dict[str, Any]] = {
     "a shape below nothing": {"shapes": [-5] * 20},
     "a shape too wide": {"shapes": [9] * 20},
     "a time beyond its width": {"first_t_ns": 2**63},
+    "other rows than the header says": {"first_seq": 2},
 }  # fmt: skip
 
 
