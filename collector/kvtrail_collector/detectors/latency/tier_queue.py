@@ -39,7 +39,7 @@ RULE: Final = Rule(
     means="Of the waits seen, most was for a turn at the tier, not for the tier's own work. `blamed_kind` had "
     "most of its service.",
     check="SELECT greatest(src, dst) AS tier, avg(queue_ns) / 1e6, avg(io_ns) / 1e6 FROM events "
-    "WHERE kind = kind_no('swap_in_loaded') GROUP BY tier",
+    "WHERE kind = kind_no('swap_in_loaded') GROUP BY ALL",
     action="lower the rate of the blamed kind of work on this tier",
     unlike="`TIER_SLOW`: the device itself takes longer for each load.",
     question=_QUESTION,

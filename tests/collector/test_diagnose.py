@@ -1,0 +1,140 @@
+"""Promises of a diagnosis: its order, what it owns up to, and that every way to ask gives the same."""
+
+from collections.abc import Iterator
+
+import duckdb
+import httpx
+import msgspec
+import pytest
+from kvtrail_collector.attribution_shapes import Attribution, Verdict, Window
+from kvtrail_collector.diagnose import diagnose
+from kvtrail_collector.diagnose_file import diagnose_lines, events_of_lines, scene_of
+from kvtrail_collector.diagnose_shapes import Verdicts
+from kvtrail_collector.testing import running_collector
+from kvtrail_schema.arrow_schema import table_of
+from kvtrail_schema.batch import CONTENT_TYPE, encode_batch
+from kvtrail_schema.jsonl import read_lines
+
+from tests.cases.stories import FOLDER
+from tests.collector.frames import header
+
+
+def lines_of(case: str, stem: str = "fires") -> list[str]:
+    """The lines of a case."""
+    return (FOLDER / case / f"{stem}.jsonl").read_text().splitlines()
+
+
+def population(code: str, tier: str | None, share: float = 0.9) -> Attribution:
+    """An attribution with one verdict."""
+    window = Window(0, 1, 100, 1.0)
+    verdict = Verdict(code, tier, None, None, share, 0.99, "population", window, {}, (), "act")
+    return Attribution(window=window, verdicts=(verdict,))
+
+
+def judged(case: str, attribution: Attribution | None = None) -> list[str]:
+    """The codes of a case, beside what windows say."""
+    with duckdb.connect() as connection:
+        found = diagnose(scene_of(connection, events_of_lines(lines_of(case))), attribution)
+        return [verdict.code for verdict in found.verdicts]
+
+
+def test_data_first_then_hangs_then_windows() -> None:
+    """What endangers data stands first, then hangs, then population verdicts, then mechanisms (LEDGER §6)."""
+    told = population("LOOKUP_BOUND", None)
+
+    assert ["CORRUPT_BLOCK", "LOOKUP_BOUND"] == judged("torn-block", told)
+    assert ["STUCK_LOAD", "LOOKUP_BOUND"] == judged("partial-then-silence", told)
+    assert ["LOOKUP_BOUND", "SUBMIT_BOUND"] == judged("submit-before-forward", told)
+    assert ["LOOKUP_BOUND", "GAP"] == judged("hole-in-the-middle", told)
+
+
+def test_the_same_is_told_once() -> None:
+    """What windows say of a tier, counts do not say again; and counts never take a population verdict away."""
+    assert ["TIER_QUEUE"] == judged("queue-behind-writes", population("TIER_QUEUE", "nvme"))
+    assert ["TIER_SLOW", "PAGEABLE_COPY"] == judged("pageable-buffers", population("TIER_SLOW", "host"))
+
+
+def test_the_more_specific_word_stands() -> None:
+    """The general code is listed under `also`."""
+    found = diagnose_lines(lines_of("places-held-by-stuck-loads"))
+
+    assert ["LEAK_BY_STUCK_LOADS"] == [verdict.code for verdict in found.verdicts]
+    assert "STUCK_LOAD" in found.verdicts[0].also
+
+
+def test_what_is_missing_is_said() -> None:
+    """A log without durations or heartbeats says which codes could not be judged for that."""
+    found = {one.kind: one.so_what for one in diagnose_lines(lines_of("torn-block")).missing}
+
+    assert "AGENT_DEAD, ENGINE_STALL" in found["agent_heartbeat"]
+    assert "TIER_QUEUE" in found["swap_in_loaded with io_ns or copy_ns"]
+
+
+def test_unreadable_lines_are_counted() -> None:
+    """Garbage is named with its line, and costs coverage."""
+    lines = lines_of("submit-before-forward")
+    found = diagnose_lines([*lines[:3], "{garbage", *lines[3:]])
+
+    assert 12 / 13 == pytest.approx(found.coverage)
+    assert "1 lines" == found.missing[0].kind
+    assert "<lines>:4" in found.missing[0].so_what
+    assert all(verdict.confidence <= found.coverage for verdict in found.verdicts)
+
+
+def test_nothing_is_nothing() -> None:
+    """An empty file is no fault."""
+    found = diagnose_lines([])
+
+    assert ((), None, 1.0) == (found.verdicts, found.window, found.coverage)
+
+
+def test_as_many_lost_as_absent_is_no_hang() -> None:
+    """Where the closing event may be one of those lost, the hang is doubted aloud instead of claimed."""
+    lines = [
+        '{"t_ms": 0, "seq": 1, "kind": "request_arrived", "req": "x", "tokens": 9}',
+        '{"t_ms": 1, "seq": 2, "kind": "swap_in_queued", "req": "x", "op": "o", "block": "b", "src": "nvme", "dst": "gpu"}',
+        '{"t_ms": 90000, "seq": 4, "kind": "request_finished", "req": "y", "tokens": 3}',
+    ]
+    found = diagnose_lines(lines)
+
+    assert ["GAP"] == [verdict.code for verdict in found.verdicts]
+    assert "STUCK_LOAD" in {one.kind: one.so_what for one in found.missing}["lost events"]
+
+
+@pytest.fixture(name="client")
+def client_of_a_collector() -> Iterator[httpx.Client]:
+    """A client of a collector that holds a case."""
+    events = [line.event for line in read_lines(lines_of("best-effort-loses"))]
+    body = encode_batch(header([event.seq for event in events]), table_of(events))
+    with running_collector() as running, httpx.Client(base_url=running.url, timeout=60.0, trust_env=False) as client:
+        client.post("/v1/events", content=body, headers={"content-type": CONTENT_TYPE}).raise_for_status()
+        yield client
+
+
+def test_a_collector_says_what_the_file_says(client: httpx.Client) -> None:
+    """Over HTTP, after codec and store, the verdicts are those of the file; and the second answer is the first."""
+    told = msgspec.json.decode(client.get("/v1/verdicts").content, type=Verdicts)
+    expected = diagnose_lines(lines_of("best-effort-loses"))
+
+    assert [] == [one for one in told.missing if "could not be computed" in one.so_what]
+    assert [("PREFETCH_WASTE", "nvme")] == [(verdict.code, verdict.tier) for verdict in told.verdicts]
+    assert [verdict.evidence for verdict in expected.verdicts] == [verdict.evidence for verdict in told.verdicts]
+    assert client.get("/v1/verdicts").json() == msgspec.json.decode(msgspec.json.encode(told))
+
+
+def test_bounds_bound_what_is_judged(client: httpx.Client) -> None:
+    """Events outside the bounds are not looked at."""
+    assert [] == client.get("/v1/verdicts", params={"start_ns": 10**15, "end_ns": 10**16}).json()["verdicts"]
+    assert 422 == client.get("/v1/verdicts", params={"start_ns": 5}).status_code
+
+
+def test_the_account_of_prefetching_adds_up(client: httpx.Client) -> None:
+    """Issued is used, wasted, cancelled and pending; wasted is the sum of its reasons; time is what the loads took."""
+    account = client.get("/v1/prefetch").json()
+    row = account["rows"][0]
+
+    assert 30 == row["issued"] == row["used"] + row["wasted"] + row["cancelled"] + row["pending"]
+    assert {"too_late": 25} == row["wasted_by"]
+    assert (5 * 1_200_000_000, 25 * 1_200_000_000) == (row["hidden_ns"], row["caused_ns"])
+    assert (30 * 2**21, 5 * 2**21) == (row["bytes"], row["used_bytes"])
+    assert "nvme" == row["tier"]
