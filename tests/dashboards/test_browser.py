@@ -1,6 +1,7 @@
 """The pages in a real browser, over a real collector full of events: what a person sees, clicks and shares."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -93,9 +94,10 @@ def test_three_clicks_lead_from_now_to_the_event_that_caused_it(seen: Seen, dash
     seen.page.goto(dashboard.url)
     _click(seen.page.get_by_role("link", name="Explain this spike").first)
     _click(_exemplar(seen.page))
-    _click(seen.page.get_by_role("link", name="evicted").first)
+    _click(seen.page.get_by_role("button", name="evicted").first)
 
     expect(seen.page.get_by_role("heading", name="Event: evicted")).to_be_visible(timeout=SHOWN_MS)
+    expect(seen.page).to_have_url(re.compile("event="))
     assert {"engine", "start_ns", "end_ns", "request", "event"} <= set(parse_qs(urlsplit(seen.page.url).query))
     assert seen.console == []
 

@@ -74,26 +74,36 @@ def test_an_empty_stretch_of_time_says_so(open_place: OpenPlace) -> None:
     assert "No request arrived in this stretch of time." in said(open_place(Place.NOW, page_answers(latency=empty))[0])
 
 
+def test_a_measure_that_nothing_has_is_no_chart(open_place: OpenPlace) -> None:
+    """Requests of one token have no time per further token; the other chart stays."""
+    rows = [row | {"figures": row["figures"] | {"tpot": {}}} for row in latency()["series"]]
+    page, _ = open_place(Place.NOW, page_answers(latency=latency() | {"series": rows}))
+
+    assert "No request of this stretch of time has one." in said(page)
+    assert len(page.get("vega_lite_chart") or page.get("arrow_vega_lite_chart")) == 1
+
+
 def test_the_way_from_now_to_the_event_takes_three_clicks(open_place: OpenPlace) -> None:
     """The spike on *Now*, the request on *Spike*, the event on *Request*: each is one link."""
     now, _ = open_place(Place.NOW, page_answers())
     spike, _ = open_place(Place.SPIKE, page_answers(), **_flat(links(now)["Explain this spike"]))
     request, _ = open_place(Place.REQUEST, page_answers(), **_flat(links(spike)["r-1"]))
-    chain = next(query for label, query in links(request).items() if label.startswith("1. loaded from nvme"))
-    event, script = open_place(Place.REQUEST, page_answers(), **_flat(chain))
+    _pressed(request, "1. loaded from nvme [slow]")
 
-    assert "Event: evicted" in said(event)
-    assert {"engine": "engine-a", "epoch": "7", "rank": "0", "seq": "3"} == script.params_of("/v1/event")[0]
+    assert "Event: evicted" in said(request)
+    assert link_of(request)["event"] == "engine-a/7/0/3"
 
 
 def test_an_event_leads_to_its_cause_and_to_the_life_of_its_block(open_place: OpenPlace) -> None:
     """From one event the chain can be walked both ways."""
     page, _ = open_place(Place.REQUEST, page_answers(), event=EVENT)
-    found = links(page)
+    block = links(page)["Where the copies of its block were"]["block"]
+    _pressed(page, "prefetch issued (seq 2)")
+    cause = link_of(page)["event"]
+    _pressed(page, "swap in queued (seq 9)")
 
-    assert found["prefetch issued (seq 2)"]["event"] == [f"engine-a/{BIG_ID}/0/2"]
-    assert found["swap in queued (seq 9)"]["event"] == [f"engine-a/{BIG_ID}/0/9"]
-    assert found["Where the copies of its block were"]["block"] == [str(BIG_ID)]
+    assert [str(BIG_ID)] == block
+    assert (cause, link_of(page)["event"]) == (f"engine-a/{BIG_ID}/0/2", f"engine-a/{BIG_ID}/0/9")
 
 
 @pytest.mark.parametrize("name", ["nonsense", "a/b/c/d", "a/1/2", f"a/{'9' * 30}/0/1"])
@@ -177,6 +187,11 @@ def test_a_collector_that_is_down_is_told_on_each_page(monkeypatch: pytest.Monke
 
     assert "kvtrail collector serve" in said(page)
     assert len(links(page)) == len(Place)
+
+
+def _pressed(page: AppTest, label: str) -> None:
+    """Press the button with these words."""
+    next(one for one in page.button if _read(one.label) == label).click().run()
 
 
 def _read(label: str) -> str:

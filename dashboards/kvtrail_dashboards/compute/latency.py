@@ -49,6 +49,11 @@ class LatencyView:
     censored: int
     title: str = "time to first token, ms"
 
+    @property
+    def measured(self) -> bool:
+        """Whether there is anything to draw."""
+        return any(point.p50_ms is not None for point in self.points)
+
 
 def bucket_ms_for(coarse: Series) -> int:
     """The narrowest bucket with which the whole stretch of a coarse series has at most `MAX_POINTS` points."""

@@ -97,6 +97,9 @@ def _charts(frame: Frame, latency: Latency, verdicts: Verdicts) -> None:
 def _chart(view: LatencyView, name: str) -> None:
     """One measure over time."""
     st.subheader({"TTFT": "Time to first token", "TPOT": "Time per output token"}[name], anchor=False)
+    if not view.measured:
+        st.caption("No request of this stretch of time has one.")
+        return
     st.altair_chart(latency_chart(view), width="stretch", key=f"chart-{name}")
     st.caption(f"One point every {view.bucket_ms / 1_000:g} s, by time of arrival.")
 

@@ -41,7 +41,7 @@ class Frame:
 def framed(place: Place, draw: Callable[[Frame], None]) -> None:
     """Draw a page within its frame. While it is live, it draws itself anew, and the frame around it stays."""
     view = view_of(st.query_params)
-    nav_section(view)
+    nav_section(place, view)
     _head(place, view)
     try:
         if _is_there(place, view):

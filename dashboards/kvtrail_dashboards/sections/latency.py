@@ -20,7 +20,8 @@ def latency_section(view: View, explanation: Explanation) -> None:
     attribution = explanation.attribution
     latency = latency_view(explanation.series, attribution.window, attribution.reference)
     st.subheader("Time to first token", anchor=False)
-    st.altair_chart(latency_chart(latency), width="stretch")
+    if latency.measured:
+        st.altair_chart(latency_chart(latency), width="stretch")
     st.caption(_points_told(latency))
     _window_choice(view, explanation, latency)
 
