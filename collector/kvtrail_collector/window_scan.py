@@ -19,9 +19,9 @@ from kvtrail_collector.window_grid import MAX_WINDOW_SHARE, Best, Grid
 
 FloatArray = NDArray[np.float64]
 
-THRESHOLD_QUANTILES: Final = (0.75, 0.9, 0.95, 0.98)
+THRESHOLD_QUANTILES: Final = (0.75, 0.9, 0.95, 0.98, 0.995)
 MAX_BINS: Final = 240
-MIN_BINS: Final = 20
+MIN_BINS: Final = 60
 BLOCK_BINS: Final = 3
 COMPANY: Final = 4.0
 MOST_BLOCK_SHARE: Final = 0.1

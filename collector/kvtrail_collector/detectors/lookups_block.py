@@ -1,0 +1,75 @@
+"""`LOOKUP_BOUND` as a cause: lookups take long, and where one thread makes them, others wait behind them for their place."""
+
+from typing import Final
+
+import numpy as np
+from kvtrail_schema.enums import Tier
+
+from kvtrail_collector.facts_rows import IntArray
+from kvtrail_collector.ledger_parts import Component
+from kvtrail_collector.population import Cause
+from kvtrail_collector.verdicts_case import Case, Detector, Finding
+
+MOST: Final = 0.5
+GROWTH: Final = 2.0
+_EXPLAINED: Final = (Component.LOOKUP, Component.BUDGET)
+
+
+def find(case: Case, tier: Tier | None) -> Finding | None:
+    """Lookups grew, and most of what the tail waited for its place somebody's lookup ran; else the waiting is not theirs."""
+    if tier is not None:
+        return None
+    victims = case.requests.place[case.excess.window.rows]
+    growth = _mean_ns(case, case.requests.place) / max(_mean_ns(case, case.reference_requests.place), 1.0)
+    waited_ns = sum(case.excess.window.causes_ns[case.causes.index(cause)] for cause in _causes(case))
+    covered_ns = float(_covered_ns(case, victims).mean()) if len(victims) else 0.0
+    if growth < GROWTH or covered_ns < MOST * float(waited_ns):
+        return None
+    return Finding(
+        explains=tuple(Cause(component, None) for component in _EXPLAINED),
+        evidence={"lookup_growth": growth, "lookups_ms": covered_ns / 1e6, "waited_ms": float(waited_ns) / 1e6},
+        events=tuple(case.arrival(int(place)) for place in victims[:3]),
+        also=("SCHED_QUEUE",) if case.excess_ns(Cause(Component.BUDGET, None)) > 0 else (),
+    )
+
+
+def _causes(case: Case) -> list[Cause]:
+    """Those of the causes that lookups can explain and that somebody met."""
+    return [cause for cause in case.causes if cause.tier is None and cause.component in _EXPLAINED]
+
+
+def _mean_ns(case: Case, places: IntArray) -> float:
+    """The mean length of the lookups of some requests."""
+    lookups = case.recording.columns.lookups
+    own = np.isin(lookups.request, places)
+    return float((lookups.end_ns - lookups.start_ns)[own].mean()) if own.any() else 0.0
+
+
+def _covered_ns(case: Case, victims: IntArray) -> IntArray:
+    """For each victim, how long lookups ran between its arrival and the end of its own last one."""
+    lookups, requests = case.recording.columns.lookups, case.recording.columns.requests
+    looked = requests.arrived_ns.copy()
+    np.maximum.at(looked, lookups.request, lookups.end_ns)
+    order = np.argsort(lookups.start_ns, kind="stable")
+    starts, ends = lookups.start_ns[order], np.maximum.accumulate(lookups.end_ns[order]) if len(order) else lookups.end_ns
+    starts = np.maximum(starts, np.concatenate([starts[:1], ends[:-1]]))
+    until = np.concatenate([[0], np.cumsum(np.maximum(ends - starts, 0))])
+    return _run_before(starts, ends, until, looked[victims]) - _run_before(starts, ends, until, requests.arrived_ns[victims])
+
+
+def _run_before(starts: IntArray, ends: IntArray, until: IntArray, t_ns: IntArray) -> IntArray:
+    """How long disjoint intervals ran before some moments."""
+    place = np.searchsorted(starts, t_ns, side="right")
+    last = np.maximum(place - 1, 0)
+    if not len(starts):
+        return np.zeros(len(t_ns), dtype=np.int64)
+    inside = np.clip(np.minimum(ends[last], t_ns) - starts[last], 0, None)
+    return np.asarray(np.where(place > 0, until[last] + inside, 0), dtype=np.int64)
+
+
+DETECTOR: Final = Detector(
+    code="LOOKUP_BOUND",
+    components=frozenset(_EXPLAINED),
+    action="cache lookups, or look up fewer blocks at once",
+    find=find,
+)
