@@ -10,19 +10,17 @@ crash of the host costs the open segment at most, beside the ring, which lies in
 """
 
 import contextlib
-import fcntl
 import os
 from collections import deque
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kvtrail_agent.spool_files import bytes_in, claim, mark, remove_empty, size_of, sync_names
 from kvtrail_agent.spool_segment import FIRST_OFFSET, SEGMENT_SUFFIX, SegmentWriter, read_records, record_bytes
 
 _LARGEST_SEGMENT_BYTES: Final = 1 << 20
 _SMALLEST_SEGMENT_BYTES: Final = 1 << 12
 _MOST_BYTES: Final = 4 << 20
-LOCK_NAME: Final = "lock"
-RING_NAME: Final = "ring"
 
 
 class Position(NamedTuple):
@@ -147,7 +145,7 @@ class Spool:
 
     def statistics(self) -> SpoolStatistics:
         """What it holds and has done; looks at the files."""
-        used = _bytes_in(self._directory)
+        used = bytes_in(self._directory)
         return SpoolStatistics(used, self._limit_bytes, len(self._segments), self._appended, self._refused)
 
     def _path(self, number: int) -> Path:
@@ -164,7 +162,7 @@ class Spool:
             return number < position.segment
         if self._writer is not None and self._is_open(number):
             return position.offset >= self._writer.size
-        return position.offset >= _size_of(self._path(number))
+        return position.offset >= size_of(self._path(number))
 
     def _is_at_end(self, position: Position) -> bool:
         """Whether no frame can be behind a place."""
@@ -203,7 +201,7 @@ class Spool:
         """Look what all spools of the directory take now: others come and go."""
         own = self._writer.size if self._writer else 0
         folders = [path for path in self._root.iterdir() if path.is_dir()] if self._root.is_dir() else []
-        self._others_bytes = sum(_bytes_in(folder) for folder in folders) - own
+        self._others_bytes = sum(bytes_in(folder) for folder in folders) - own
 
     def _new_segment(self) -> SegmentWriter:
         """Begin a segment, and with the first one the directory.
@@ -231,26 +229,12 @@ class Spool:
         self._directory.mkdir(mode=0o700, exist_ok=True)
         if not self._take_lock():
             raise OSError(f"{self._directory} is in use by another process")
-        mark = os.open(self._directory / RING_NAME, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(mark, str(self._ring).encode())
-            os.fsync(mark)  # without it nobody would know, after a crash of the host, that the ring is lost
-        finally:
-            os.close(mark)
+        mark(self._directory, self._ring)
 
     def _take_lock(self) -> bool:
         """Become the one user of the directory; says whether it was free and is still there."""
-        lock = os.open(self._directory / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            return False
-        if os.fstat(lock).st_nlink == 0:  # tidied away between our opening and locking it
-            os.close(lock)
-            return False
-        self._lock = lock
-        return True
+        self._lock = claim(self._directory)
+        return self._lock is not None
 
     def _close_writer(self) -> None:
         """End the open segment. A disk that cannot take it now says so when it is read."""
@@ -258,7 +242,7 @@ class Spool:
         if writer is not None:
             with contextlib.suppress(OSError):
                 writer.close(sync=True)
-                _sync_names(self._directory)
+                sync_names(self._directory)
 
     def _delete(self, number: int) -> None:
         """Take a segment away; one that is gone already is fine."""
@@ -268,49 +252,7 @@ class Spool:
     def _tidy(self) -> None:
         """Take the empty directory away."""
         self._close_writer()
-        with contextlib.suppress(OSError):
-            for name in (RING_NAME, LOCK_NAME):
-                (self._directory / name).unlink(missing_ok=True)
-            self._directory.rmdir()
+        remove_empty(self._directory)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-
-def ring_of(directory: Path) -> Path | None:
-    """The ring whose frames a spool's directory holds; None where nothing says so."""
-    try:
-        text = (directory / RING_NAME).read_text(encoding="utf-8")
-    except OSError:
-        return None
-    return Path(text) if text else None
-
-
-def _sync_names(directory: Path) -> None:
-    """Bring the names of files to the disk too: one without a name is read by nobody.
-
-    Raises:
-        OSError: the disk does not take it.
-    """
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _bytes_in(directory: Path) -> int:
-    """The size of all segments in a directory."""
-    try:
-        with os.scandir(directory) as entries:
-            return sum(_size_of(entry) for entry in entries if entry.name.endswith(SEGMENT_SUFFIX))
-    except OSError:
-        return 0
-
-
-def _size_of(file: "os.DirEntry[str] | Path") -> int:
-    """The size of a file; 0 once it is gone."""
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from kvtrail_agent.delivery_sources import SpooledFrames
-from kvtrail_agent.spool import Spool, ring_of
+from kvtrail_agent.spool import Spool
+from kvtrail_agent.spool_files import ring_of
 
 _LOOK_INTERVAL_NS: Final = 10_000_000_000
 
