@@ -8,7 +8,7 @@ WORKERS ?= 2
 SOURCES := schema agent engine collector dashboards cli migrations tools bench tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install parts demo test test-long chaos check sanitize format generate constraints clean
+.PHONY: help install parts demo test test-long chaos check sanitize format generate constraints docs-pictures clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,9 @@ format: install ## format the code
 generate: install ## write the files that follow from the code
 	$(BIN)/python tools/generate.py
 	$(BIN)/python tools/reference.py
+
+docs-pictures: install parts ## make the pictures of the documentation from a real run (three minutes)
+	$(BIN)/python tools/pictures.py
 
 constraints: $(UV) ## pin the versions again
 	$(UV) pip compile pyproject.toml --upgrade --all-extras --group dev --no-emit-index-url --no-header -o constraints.txt
