@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from kvtrail_agent.settings import AgentSettings
-from kvtrail_collector.facts_names import declared
+from kvtrail_collector.facts_names import namespaces_of
+from kvtrail_collector.facts_rows import rows_of_table
 from kvtrail_engine.drills.profile import Drilled, Scenario, drilled
 from kvtrail_engine.drills.registry import NO_DRILL, Strength
 from kvtrail_schema.kinds import Kind
@@ -119,12 +119,11 @@ def judge_recording(folder: Path) -> Judged:
 
 def _neighbour(table: pa.Table) -> str | None:
     """The tenant of requests whose name is a neighbour's, as its namespace declares it: hashed."""
-    kind = table["kind"]
-    own = pc.and_(pc.equal(kind, Kind.REQUEST_ARRIVED.value), pc.match_substring(table["text"], _NEIGHBOUR))
-    spaces = pc.unique(table.filter(own)["ns"]).to_pylist()
-    told = table.filter(pc.equal(kind, Kind.NAMESPACE_DECLARED.value))
-    names = declared(zip(told["ns"].to_pylist(), told["text"].to_pylist(), strict=True))
-    return next((names[space].tenant for space in spaces if space in names), None)
+    rows = rows_of_table(table)
+    arrived = rows.of_kinds(Kind.REQUEST_ARRIVED)
+    own = [place for place in arrived.tolist() if _NEIGHBOUR in (rows.text[place] or "")]
+    names = namespaces_of(rows)
+    return next((names[int(space)].tenant for space in rows.ids["ns"][own].tolist() if int(space) in names), None)
 
 
 def faults_of(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:

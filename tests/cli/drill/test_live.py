@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from kvtrail_cli.drill.live import LivePlan, judge_recording, name_of, record, run_live
 from kvtrail_cli.drill.recordings import table_of, truth_of
@@ -28,7 +29,7 @@ def test_a_recording_has_every_event_and_the_truth_beside_it(recorded_flood: Pat
     """Nothing is missing in seq, and what was injected stands in a file of its own."""
     table = table_of(recorded_flood / "tenant-flood-mild-1")
     truth = truth_of(recorded_flood / "tenant-flood-mild-1")
-    seqs = sorted(table["seq"].to_pylist())
+    seqs = np.sort(table["seq"].to_numpy()).tolist()
 
     assert seqs == list(range(1, len(seqs) + 1))
     assert truth is not None

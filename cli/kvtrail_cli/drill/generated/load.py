@@ -33,7 +33,7 @@ class Load:
     @property
     def computed_tokens(self) -> IntArray:
         """What no tier has of each prompt."""
-        return np.maximum(self.prompt_tokens - self.gpu_tokens - self.host_tokens - self.nvme_tokens, 0)
+        return np.asarray(np.maximum(self.prompt_tokens - self.gpu_tokens - self.host_tokens - self.nvme_tokens, 0))
 
     def sorted(self) -> "Load":
         """The same in the order of arrival."""
@@ -61,7 +61,7 @@ def _stretches(available: int, wanted: int, rng: np.random.Generator) -> IntArra
     pieces: list[IntArray] = []
     have = 0
     while have < wanted:
-        length = int(min(rng.integers(*_STRETCH), available))
+        length = min(int(rng.integers(*_STRETCH)), available)
         start = int(rng.integers(0, available - length + 1))
         pieces.append(np.arange(start, start + length))
         have += length
@@ -77,8 +77,8 @@ def unique_prompts(arrived_ns: IntArray, tokens: int, tenant: int = NEIGHBOUR) -
 
 def least_cached(load: Load) -> int:
     """The tenant of whose prompts the tiers have the least."""
-    tenants = np.unique(load.tenant)
-    return int(min(tenants.tolist(), key=lambda tenant: _cached_share(load, tenant)))
+    tenants: list[int] = np.unique(load.tenant).tolist()
+    return min(tenants, key=lambda tenant: _cached_share(load, tenant))
 
 
 def _cached_share(load: Load, tenant: int) -> float:

@@ -90,14 +90,12 @@ class Fault(NamedTuple):
     world: World = World()
 
 
-def _changed(**names: str) -> Strike:
+def _changed(change: Callable[[Mechanism, float], Mechanism]) -> Strike:
     """A fault that is one number of the mechanism."""
-    ((name, kind),) = names.items()
 
     def strike(scene: Scene, span: Span, value: float, rng: np.random.Generator) -> Scene:
         del span, rng
-        number = int(value) if kind == "ns" else value
-        return replace(scene, mechanism=replace(scene.mechanism, **{name: number}))
+        return replace(scene, mechanism=change(scene.mechanism, value))
 
     return strike
 
@@ -134,19 +132,21 @@ def _mix_shift(scene: Scene, span: Span, value: float, rng: np.random.Generator)
 
 FAULTS: Final[Mapping[str, Fault]] = MappingProxyType(
     {
-        "nvme-slow": Fault(1.4, 12.0, _changed(nvme_factor="x")),
+        "nvme-slow": Fault(1.4, 12.0, _changed(lambda m, v: replace(m, nvme_factor=v))),
         "nvme-queue": Fault(60, 600, _flooded("demand")),
         "prefetch-flood": Fault(60, 600, _flooded("prefetch")),
         "write-back-flood": Fault(120, 1200, _flooded("write")),
-        "host-pressure": Fault(0.3, 1.0, _changed(host_to_nvme="x"), World(nvme_workers=2)),
-        "remote-timeout": Fault(100 * MS, 900 * MS, _changed(pause_ns="ns"), World(is_remote=True)),
-        "copy-contention": Fault(4.0, 40.0, _changed(host_factor="x")),
-        "slow-lookup": Fault(15 * MS, 90 * MS, _changed(lookup_stall_ns="ns")),
+        "host-pressure": Fault(0.3, 1.0, _changed(lambda m, v: replace(m, host_to_nvme=v)), World(nvme_workers=2)),
+        "remote-timeout": Fault(100 * MS, 900 * MS, _changed(lambda m, v: replace(m, pause_ns=int(v))), World(is_remote=True)),
+        "copy-contention": Fault(4.0, 40.0, _changed(lambda m, v: replace(m, host_factor=v))),
+        "slow-lookup": Fault(15 * MS, 90 * MS, _changed(lambda m, v: replace(m, lookup_stall_ns=int(v)))),
         "long-prefill": Fault(1024, 8192, _long_prefill),
         "tenant-flood": Fault(30, 140, _tenant_flood),
-        "late-prefetch": Fault(20 * MS, 1 * MS, _changed(lead_ns="ns"), World(prefetched=0.85, nvme_factor=4.0)),
-        "thrash": Fault(0.05, 0.6, _changed(lost_share="x")),
-        "noticed-late": Fault(30 * MS, 400 * MS, _changed(notice_every_ns="ns")),
+        "late-prefetch": Fault(
+            20 * MS, 1 * MS, _changed(lambda m, v: replace(m, lead_ns=int(v))), World(prefetched=0.85, nvme_factor=4.0)
+        ),
+        "thrash": Fault(0.05, 0.6, _changed(lambda m, v: replace(m, lost_share=v))),
+        "noticed-late": Fault(30 * MS, 400 * MS, _changed(lambda m, v: replace(m, notice_every_ns=int(v)))),
         "mix-shift": Fault(0.25, 0.95, _mix_shift),
     }
 )

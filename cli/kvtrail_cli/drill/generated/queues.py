@@ -30,6 +30,10 @@ def _alone(queued_ns: IntArray, service_ns: IntArray) -> IntArray:
     return np.asarray(np.maximum.accumulate(queued_ns - before) + before, dtype=np.int64)
 
 
+LOOP_NS = 50_000
+"""Between two steps: what the engine's thread does besides."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepCosts:
     """What a step takes."""
@@ -119,7 +123,7 @@ class _Stepper:
         end_ns += self._noise[number % len(self._noise)]
         self._steps.append((t_ns, end_ns, prefill, decodes))
         self._decoding = decodes + joining - self._leaving.pop(number, 0)
-        return end_ns + 50_000
+        return int(end_ns + LOOP_NS)
 
     def _joins(self, request: int, number: int) -> int:
         """A prompt is done: 1 if it decodes from the next step on."""

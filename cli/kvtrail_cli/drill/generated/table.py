@@ -1,7 +1,7 @@
 """A made population as the events that an engine would have told: columns, no objects; and nothing of what was broken."""
 
 import json
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +36,8 @@ class Rows:
 
     def table(self) -> pa.Table:
         """All rows in the order of time, with engine, epoch and rank."""
-        for kind, t_ns, ns, _ in self.texts:
-            self.add(kind, np.array([t_ns]), **({} if ns < 0 else {"ns": ns}))
+        for kind, at_ns, ns, _ in self.texts:
+            self.add(kind, np.array([at_ns]), **({} if ns < 0 else {"ns": ns}))
         lengths = [len(t_ns) for _, t_ns, _ in self._blocks]
         t_ns = np.concatenate([block[1] for block in self._blocks])
         order = np.argsort(t_ns, kind="stable")
@@ -50,7 +50,7 @@ class Rows:
         made["t_ns"] = pa.array(t_ns[order], pa.int64())
         made["kind"] = pa.array(kinds, pa.uint16())
         made["text"] = self._texts(order)
-        made["engine"] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), pa.array([ENGINE]))
+        made["engine"] = pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), [ENGINE])
         made["epoch"] = pa.array(np.ones(count), pa.uint64())
         made["rank"] = pa.array(np.zeros(count), pa.uint16())
         return pa.table(made)
@@ -63,15 +63,15 @@ class Rows:
         ]
         return np.concatenate(parts)
 
-    def _texts(self, order: IntArray) -> pa.Array:
+    def _texts(self, order: IntArray) -> pa.Array[Any]:
         """The column of texts: the last blocks have them."""
         first = len(order) - len(self.texts)
         index = np.where(order >= first, order - first, _ABSENT).astype(np.int32)
         known = pa.array([text for *_, text in self.texts], pa.utf8())
-        return pa.DictionaryArray.from_arrays(pa.array(index, mask=index < 0), known).cast(pa.utf8())
+        return known.take(pa.array(index, pa.int32(), mask=index < 0))
 
 
-def _arrow(name: str, values: IntArray) -> pa.Array:
+def _arrow(name: str, values: IntArray) -> pa.Array[Any]:
     """A column in its pinned type."""
     return pa.array(values, mask=values == _ABSENT).cast(EVENT_SCHEMA.field(name).type)
 
