@@ -5,6 +5,7 @@ import json
 import msgspec
 from kvtrail_cli.bench.dashboard_shapes import DashboardBench
 from kvtrail_cli.bench.engine_shapes import EngineBench
+from kvtrail_cli.bench.query_shapes import QueryBench
 from kvtrail_cli.bench.shapes import IngestBench
 from kvtrail_cli.commands.agent import AgentRecover
 from kvtrail_cli.commands.engine import EngineRun
@@ -43,6 +44,7 @@ ANSWERS = {
     "bench dashboard": DashboardBench,
     "bench engine": EngineBench,
     "bench ingest": IngestBench,
+    "bench query": QueryBench,
 }
 """Each verb with `--json`, and what it answers."""
 

@@ -159,6 +159,3 @@ def unknown_of(holes: Sequence[Interval], marks: Sequence[Mark]) -> tuple[Window
     """The stretches in the life of a block in which events are missing."""
     first = min((mark.t_ns for mark in marks if mark.own), default=None)
     return tuple(Window(start, end, 0, 0.0) for start, end in holes if first is not None and end > first)
-
-
-__all__ = ["BlockLife", "Copy", "CopyState", "Mark", "copies_of", "unknown_of"]

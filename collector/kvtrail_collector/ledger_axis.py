@@ -148,6 +148,3 @@ def distinct(values: IntArray) -> IntArray:
 def bounds_of(groups: IntArray, count: int) -> IntArray:
     """Where each group begins among sorted groups, and where the last one ends."""
     return np.asarray(np.searchsorted(groups, np.arange(count + 1)))
-
-
-__all__ = ["Axis", "Cover", "bounds_of", "distinct", "ends_last", "expanded", "pairs"]

@@ -114,23 +114,3 @@ _TIERED: Final = (Component.TIER_QUEUE, Component.ALLOC, Component.SUBMIT, Compo
 def cause_places(codes: IntArray) -> IntArray:
     """The component and tier of codes, without their reasons."""
     return codes - codes % _TIER
-
-
-__all__ = [
-    "BUDGET_CODE",
-    "CODES",
-    "COPY_WAIT_CODE",
-    "DEFERRED_CODE",
-    "LOOKUP_CODE",
-    "PREFILL_STEP_CODE",
-    "PURE_STEP_CODE",
-    "STALLED_CODE",
-    "UNATTRIBUTED_CODE",
-    "cause_places",
-    "chunk_codes",
-    "code_of",
-    "computed_reasons",
-    "label_of",
-    "op_codes",
-    "wait_codes",
-]

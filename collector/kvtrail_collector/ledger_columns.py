@@ -153,6 +153,3 @@ def within_requests(axis: Axis, starts: IntArray, ends: IntArray) -> tuple[IntAr
     piece = np.searchsorted(starts, begins, side="right") - 1
     following = axis.origin[np.minimum(np.searchsorted(axis.origin, begins, side="right"), len(axis))]
     return begins, np.minimum(ends[piece], following)
-
-
-__all__ = ["Ledgers", "ledgers_of", "spells_of", "within_requests"]

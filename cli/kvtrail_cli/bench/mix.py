@@ -35,6 +35,7 @@ _SLOTS: Final = 50_000
 _MADE: Final = 16
 _BLOCKS_A_REQUEST: Final = BLOCKS_AN_OP + _MADE
 _SAVING: Final = 2
+_SLOWER: Final = 6
 
 _LOAD: Final = (Kind.SWAP_IN_QUEUED, Kind.SWAP_IN_STARTED, Kind.SWAP_IN_LOADED)
 _SAVE: Final = (Kind.SWAP_OUT_QUEUED, Kind.SWAP_OUT_STARTED, Kind.SWAP_OUT_WRITTEN)
@@ -68,13 +69,14 @@ EVENTS_A_REQUEST: Final = len(STORY)
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Events of one stream. The same seed gives the same events."""
+    """Events of one stream. The same seed gives the same events; reads of the requests in `slow` take six times as long."""
 
     requests: int
     engine: str = "bench"
     epoch: int = 1
     seed: int = 0
     request_every_ns: int = REQUEST_EVERY_NS
+    slow: tuple[int, int] = (0, 0)
 
     @property
     def events(self) -> int:
@@ -84,7 +86,7 @@ class Mix:
     def table(self) -> pa.Table:
         """All of them, seqs from 1, in the order of their times. About a microsecond an event; 120 bytes each."""
         draw = np.random.default_rng(self.seed)
-        columns = _columns(self.requests, self.request_every_ns, draw)
+        columns = _columns(self, draw)
         order = np.argsort(columns["t_ns"], kind="stable")
         mixed = {name: values[order] for name, values in columns.items()}
         mixed["seq"] = np.arange(1, self.events + 1, dtype=np.int64)
@@ -121,17 +123,21 @@ class Mix:
 ABSENT: Final = np.iinfo(np.int64).min
 
 
-def _columns(requests: int, every_ns: int, draw: np.random.Generator) -> dict[str, Numbers]:
+def _columns(mix: Mix, draw: np.random.Generator) -> dict[str, Numbers]:
     """The columns that hold anything, request after request; `ABSENT` where a row has no value."""
-    shape = (requests, EVENTS_A_REQUEST)
+    shape = (mix.requests, EVENTS_A_REQUEST)
     kinds = np.array([kind.value for kind, _ in STORY], dtype=np.int64)
     ops = np.array([op for _, op in STORY], dtype=np.int64)
-    begins = np.arange(requests, dtype=np.int64)[:, None] * every_ns
+    begins = np.arange(mix.requests, dtype=np.int64)[:, None] * mix.request_every_ns
     follows = np.concatenate([[False], (kinds[1:] == kinds[:-1]) & (ops[1:] == ops[:-1])])
     gaps = np.where(follows, draw.integers(1, 2 * _ROW_NS, shape), draw.integers(1, 2 * _PHASE_NS, shape))
+    factor = np.ones(shape, dtype=np.int64)
+    factor[slice(*mix.slow)] = np.where(kinds == Kind.SWAP_IN_LOADED, _SLOWER, 1)
+    gaps = np.where(follows, gaps, gaps * factor)
     columns = {"kind": np.broadcast_to(kinds, shape), "t_ns": EPOCH_BEGINS_NS + begins + np.cumsum(gaps, axis=1)}
     columns |= _ids(shape, kinds, ops, draw)
     columns |= _transfers(shape, kinds, ops, draw)
+    columns["io_ns"] = np.where(columns["io_ns"] == ABSENT, ABSENT, columns["io_ns"] * factor)
     return {name: values.reshape(-1) for name, values in columns.items()}
 
 

@@ -2,7 +2,7 @@
 
 import typer
 
-from kvtrail_cli.commands import bench_agent, bench_dashboard, bench_engine, bench_ingest
+from kvtrail_cli.commands import bench_agent, bench_dashboard, bench_engine, bench_ingest, bench_query
 
 APP = typer.Typer(help="Measure on this machine, each figure beside its peers in the same run.", no_args_is_help=True)
 
@@ -12,5 +12,5 @@ def group() -> None:
     """Measure on this machine, each figure beside its peers in the same run."""
 
 
-for verb in (bench_agent, bench_dashboard, bench_engine, bench_ingest):
+for verb in (bench_agent, bench_dashboard, bench_engine, bench_ingest, bench_query):
     APP.command(name=verb.NAME)(verb.command)

@@ -29,6 +29,16 @@ SELECT stream_id, CASE WHEN kind IN ({_DRILLS}) THEN 0 ELSE kind END::USMALLINT 
 FROM events WHERE stream_id IN (SELECT unnest(?::INTEGER[]))
 """  # noqa: S608  # constants of ours
 _WITHIN: Final = f"AND (t_ns BETWEEN ? AND ? OR kind IN ({_DECLARED}))"
+_HOLDING: Final = ", ".join(
+    str(kind.value)
+    for kind in (
+        *(Kind.SWAP_IN_QUEUED, Kind.SWAP_IN_STARTED, Kind.SWAP_IN_LOADED, Kind.SWAP_IN_FAILED),
+        *(Kind.SWAP_OUT_QUEUED, Kind.SWAP_OUT_STARTED, Kind.SWAP_OUT_WRITTEN, Kind.SWAP_OUT_FAILED, Kind.SWAP_OUT_SKIPPED),
+        *(Kind.STEP_STARTED, Kind.STEP_FINISHED, Kind.REQUEST_ARRIVED),
+        *(Kind.PREFETCH_USED, Kind.PREFETCH_WASTED, Kind.PREFETCH_CANCELLED),
+    )
+)
+_AROUND: Final = f"AND (t_ns BETWEEN ? AND ? AND kind IN ({_HOLDING}) OR req = ? OR kind IN ({_DECLARED}))"
 _STREAMS: Final = "SELECT stream_id, engine, epoch, rank FROM streams ORDER BY stream_id"
 
 
@@ -51,6 +61,12 @@ def event_rows(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow], span:
     ids = [stream.stream_id for stream in wanted]
     found = cursor.execute(_ROWS, [ids]) if span is None else cursor.execute(f"{_ROWS} {_WITHIN}", [ids, *span])
     return named_rows(found.to_arrow_table(), wanted)
+
+
+def event_rows_around(cursor: duckdb.DuckDBPyConnection, stream: StreamRow, request: int, span: tuple[int, int]) -> pa.Table:
+    """All rows of a request, those of others in a span of time that can have kept it waiting, and what was declared."""
+    asked = [[stream.stream_id], *span, request]
+    return named_rows(cursor.execute(f"{_ROWS} {_AROUND}", asked).to_arrow_table(), [stream])
 
 
 def event_rows_named(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow], ids: list[int]) -> pa.Table:

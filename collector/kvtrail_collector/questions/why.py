@@ -12,11 +12,11 @@ from kvtrail_schema.identity import RequestId
 from kvtrail_collector.facts_build import recording_of_table
 from kvtrail_collector.ledger_rows import holes_of, identity_of, last_ns, lives, rows_for
 from kvtrail_collector.questions.requests import Found
-from kvtrail_collector.questions.rows import COLUMNS, StreamRow, event_rows, event_rows_named
+from kvtrail_collector.questions.rows import COLUMNS, StreamRow, event_rows_around, event_rows_named
 from kvtrail_collector.why import Why, why_recording
 from kvtrail_collector.why_chain import MAX_LINKS
 
-_AROUND_NS: Final = 2_000_000_000
+_AROUND_NS: Final = 500_000_000
 """How long around a request others are looked at, for whose work it stood behind."""
 
 _LAST: Final = "SELECT max(t_ns) FROM events WHERE stream_id = ? AND req = ?"
@@ -41,7 +41,7 @@ def why_stored(cursor: duckdb.DuckDBPyConnection, found: Found, own: list[Stream
     around = span[0] - _AROUND_NS, max(span[1], _last_of(cursor, found)) + _AROUND_NS
     tables = [
         rows_for(cursor, stream, request, span, _ROWS_COLUMNS),
-        event_rows(cursor, [stream], around),
+        event_rows_around(cursor, stream, found.request, around),
         *_causes(cursor, found, own),
     ]
     holes = {identity_of(stream): holes_of(cursor, stream.stream_id)}
@@ -65,6 +65,3 @@ def _causes(cursor: duckdb.DuckDBPyConnection, found: Found, own: list[StreamRow
         seen |= wanted
         wanted = {cause for cause in tables[-1]["cause"].to_pylist() if cause is not None} - seen
     return tables
-
-
-__all__ = ["why_stored"]
