@@ -11,7 +11,7 @@ from kvtrail_collector.bootstrap import Resamples, resample
 from kvtrail_collector.population import Population
 
 MIN_LIFT_SHARE: Final = 0.10
-MIN_KNOWN_SHARE: Final = 0.5
+MIN_KNOWN_SHARE: Final = 0.2
 MOST_CHANCE: Final = 0.01
 MIX_SHARE: Final = 0.8
 LOWEST_FALLBACK: Final = Fraction(90, 100)

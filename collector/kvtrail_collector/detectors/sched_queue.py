@@ -6,6 +6,8 @@ from typing import Final
 
 import numpy as np
 from kvtrail_schema.enums import Reason, Tier
+from kvtrail_schema.identity import NamespaceId
+from numpy.typing import NDArray
 
 from kvtrail_collector.attribution_shapes import EventRef, Window
 from kvtrail_collector.facts import RequestFacts
@@ -14,6 +16,8 @@ from kvtrail_collector.facts_rows import IntArray
 from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Cause
 from kvtrail_collector.verdicts_case import Case, Detector, Finding
+
+FloatArray = NDArray[np.float64]
 
 MORE_FROM: Final = 1.5
 LONG_SHARE: Final = 0.2
@@ -75,7 +79,7 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
         explains=tuple(Cause(component, None) for component in _WAITS),
         evidence=evidence,
         events=tuple(_arrival(facts) for facts in largest),
-        tenant=_tenant(case, taker),
+        tenant=_tenant_that_grew(case, own, usual),
     )
 
 
@@ -128,10 +132,18 @@ def _arrival(facts: RequestFacts) -> EventRef:
     return EventRef(facts.timeline.stream.engine, facts.timeline.stream.epoch, facts.timeline.stream.rank, facts.arrived_seq)
 
 
-def _tenant(case: Case, facts: RequestFacts) -> str | None:
-    """The tenant of a request."""
-    stream = case.recording.rows.streams.index(facts.timeline.stream)
-    return case.blame.tenant_of(stream, facts.ns, facts.request)
+def _tenant_that_grew(case: Case, own: Taken, usual: Taken) -> str | None:
+    """The tenant whose share of what was computed while others waited grew most: one request may be anybody's."""
+    spaces, place = np.unique(case.recording.columns.requests.ns, return_inverse=True)
+    here, there = (_shares(taken.tokens, place, len(spaces)) for taken in (own, usual))
+    most = int(np.argmax(here - there))
+    return case.blame.tenant_of(0, NamespaceId(int(spaces[most])), None)
+
+
+def _shares(tokens: IntArray, place: IntArray, count: int) -> FloatArray:
+    """The share of each namespace."""
+    sums = np.bincount(place, weights=tokens, minlength=count)
+    return np.asarray(sums / max(float(sums.sum()), 1.0))
 
 
 DETECTOR: Final = Detector(

@@ -63,7 +63,7 @@ class Rows:
         ]
         return np.concatenate(parts)
 
-    def _texts(self, order: IntArray) -> pa.Array[Any]:
+    def _texts(self, order: IntArray) -> "pa.Array[Any]":
         """The column of texts: the last blocks have them."""
         first = len(order) - len(self.texts)
         index = np.where(order >= first, order - first, _ABSENT).astype(np.int32)
@@ -71,7 +71,7 @@ class Rows:
         return known.take(pa.array(index, pa.int32(), mask=index < 0))
 
 
-def _arrow(name: str, values: IntArray) -> pa.Array[Any]:
+def _arrow(name: str, values: IntArray) -> "pa.Array[Any]":
     """A column in its pinned type."""
     return pa.array(values, mask=values == _ABSENT).cast(EVENT_SCHEMA.field(name).type)
 
