@@ -7,11 +7,11 @@ from kvtrail_schema.enums import Tier
 
 from kvtrail_collector.attribution_shapes import Measure, Verdict
 from kvtrail_collector.detectors.registry import DETECTORS
-from kvtrail_collector.ledger_parts import TIER_NAMES
+from kvtrail_collector.ledger_parts import TIER_NAMES, Component
 from kvtrail_collector.population import Cause
 from kvtrail_collector.verdicts_case import Case, Finding
 from kvtrail_collector.verdicts_components import component_findings
-from kvtrail_collector.verdicts_table import is_more_specific
+from kvtrail_collector.verdicts_table import CODE_OF, is_more_specific
 
 MIN_CONFIDENCE: Final = 0.95
 MIN_SHARE: Final = 0.2
@@ -55,13 +55,15 @@ def _claims(case: Case) -> list[Claim]:
         detector = DETECTORS[place]
         if (found := detector.find(case, tier)) is not None:
             claims.append(_claim(case, detector.code, detector.action, None if tier is None else TIER_NAMES[tier], found))
-    tested = frozenset(
-        cause
-        for cause in case.causes
-        if not _untested(case, cause) and any(cause.component in detector.components for detector in DETECTORS)
-    )
+    tested = frozenset(cause for cause in case.causes if not _untested(case, cause) and _has_detector(cause.component))
     claims += [_claim(case, *found) for found in component_findings(case, tested)]
     return [claim for claim in claims if claim.columns]
+
+
+def _has_detector(component: Component) -> bool:
+    """Whether there is a detector of the code that a component stands for: then the component alone is not enough."""
+    code = CODE_OF.get(component)
+    return any(component in detector.components and detector.code == (code and code.name) for detector in DETECTORS)
 
 
 def _untested(case: Case, cause: Cause) -> bool:

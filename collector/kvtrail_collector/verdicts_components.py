@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Final
 
+from kvtrail_collector.attribution_shapes import Window
 from kvtrail_collector.ledger import ledger_of
 from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Cause
@@ -11,6 +12,9 @@ from kvtrail_collector.verdicts_table import CODE_OF, RECOMPUTE_CODE_OF, Code
 
 _MOST_EXEMPLARS: Final = 5
 _MOST_TAIL: Final = 200
+_COMPUTE: Final = (Component.NEW_PREFILL, Component.DECODE_STEP)
+FULLER_FROM: Final = 1.25
+SLOWER_FROM: Final = 1.25
 
 Found = tuple[str, str, str | None, Finding]
 """A code, its action, its tier, and the finding."""
@@ -28,8 +32,31 @@ def component_findings(case: Case, tested: frozenset[Cause]) -> list[Found]:
 
 def _code_of(case: Case, cause: Cause) -> Code | None:
     """The code of a component; recomputing has one by its commonest reason in the tail."""
-    if cause.component is not Component.RECOMPUTE_PREFILL:
-        return CODE_OF.get(cause.component)
+    if cause.component is Component.RECOMPUTE_PREFILL:
+        return _recompute_code(case)
+    if cause.component in _COMPUTE and not is_shared_compute(case):
+        return None
+    return CODE_OF.get(cause.component)
+
+
+def is_shared_compute(case: Case) -> bool:
+    """Whether others compute in the same steps: they hold more tokens, and take no longer for each; else computing is slow."""
+    (tokens, pace), (usual_tokens, usual_pace) = _steps(case, case.window), _steps(case, case.reference)
+    return usual_tokens > 0 and tokens >= FULLER_FROM * usual_tokens and pace < SLOWER_FROM * usual_pace
+
+
+def _steps(case: Case, window: Window) -> tuple[float, float]:
+    """How many tokens the steps of a window hold on average, and how long they take for each."""
+    steps = case.recording.steps
+    own = (steps.start_ns >= window.start_ns) & (steps.end_ns >= 0) & (steps.end_ns < window.end_ns) & (steps.tokens > 0)
+    tokens = int(steps.tokens[own].sum())
+    if not tokens:
+        return 0.0, 0.0
+    return tokens / int(own.sum()), float((steps.end_ns[own] - steps.start_ns[own]).sum()) / tokens
+
+
+def _recompute_code(case: Case) -> Code | None:
+    """The code of recomputing, by its commonest reason in the tail."""
     reasons: Counter[str] = Counter()
     for facts in case.tail[:_MOST_TAIL]:
         for part in ledger_of(facts).parts:

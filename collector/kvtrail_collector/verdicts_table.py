@@ -20,6 +20,7 @@ class Code(NamedTuple):
 
 _CAPACITY: Final = Code("CAPACITY_CLIFF", "lower the number of requests at once, or give the pool more room")
 _SLOW: Final = Code("TIER_SLOW", "recompute instead of reading from this tier")
+_UNNOTICED: Final = Code("PREFETCH_READY_DELAY", "look for completed loads in every step")
 _SCHED: Final = Code("SCHED_QUEUE", "lower the limit for long prompts, or the share of a step that one request may take")
 _COMPUTE: Final = Code("COMPUTE_INTERFERENCE", "cut prompts into smaller chunks, so that a step stays short")
 
@@ -27,7 +28,6 @@ CODE_OF: Final[Mapping[Component, Code]] = {
     Component.TIER_QUEUE: Code("TIER_QUEUE", "lower the rate of the blamed kind of work on this tier"),
     Component.STORAGE_READ: _SLOW,
     Component.COPY: _SLOW,
-    Component.COPY_WAIT: _SLOW,
     Component.SYNC: _SLOW,
     Component.ALLOC: _SLOW,
     Component.LOOKUP: Code("LOOKUP_BOUND", "cache lookups, or look up fewer blocks at once"),
@@ -36,7 +36,8 @@ CODE_OF: Final[Mapping[Component, Code]] = {
     Component.LIMIT: _SCHED,
     Component.CAPACITY: _CAPACITY,
     Component.BACKPRESSURE: _CAPACITY,
-    Component.DEFERRED: Code("PREFETCH_READY_DELAY", "look for completed loads in every step"),
+    Component.DEFERRED: _UNNOTICED,
+    Component.COPY_WAIT: _UNNOTICED,
     Component.STALLED: Code("SCHED_STALL", "spread bookkeeping over steps; see what the engine does between them"),
     Component.NEW_PREFILL: _COMPUTE,
     Component.DECODE_STEP: _COMPUTE,
@@ -57,7 +58,11 @@ GENERAL_OF: Final[Mapping[str, frozenset[str]]] = {
     "PREFETCH_POLLUTION": frozenset({"TIER_QUEUE"}),
     "SWAP_SATURATED": frozenset({"TIER_QUEUE"}),
     "REMOTE_BANDWIDTH_DEGRADED": frozenset({"TIER_SLOW"}),
-    "PREFETCH_LATE": frozenset({"TIER_SLOW"}),
+    "PREFETCH_LATE": frozenset({"TIER_SLOW", "TIER_QUEUE"}),
+    "READ_FAILURE": frozenset({"TIER_SLOW", "TIER_QUEUE"}),
+    "HIT_RATE_MISLEADS": frozenset({"TIER_SLOW", "TIER_QUEUE"}),
+    "THRASH": frozenset({"SCHED_QUEUE"}),
+    "LOOKUP_BOUND": frozenset({"SCHED_QUEUE"}),
     "PAGEABLE_COPY": frozenset({"TIER_SLOW"}),
     "NUMA_CROSS": frozenset({"TIER_SLOW"}),
     "POOL_FRAGMENTED": frozenset({"TIER_SLOW"}),

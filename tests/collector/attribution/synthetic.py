@@ -55,14 +55,17 @@ class Fault(Enum):
     NVME_QUEUE = "nvme-queue"
     LONG_PREFILL = "long-prefill"
     SLOW_STEPS = "slow-steps"
+    SLOW_LOOKUP = "slow-lookup"
+    NOTICED_LATE = "noticed-late"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One run: how long, how busy, what goes wrong when (in seconds), how noisy the machine is."""
+    """One run: how long, how busy, what goes wrong when (in seconds; a second fault with the first), how noisy it is."""
 
     seed: int
     fault: Fault = Fault.NONE
+    second: Fault = Fault.NONE
     start_s: float = 45.0
     end_s: float = 65.0
     run_s: float = 95.0
@@ -135,7 +138,7 @@ class _Engine:
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.out = plan, Run(plan)
-        self.rng = np.random.default_rng([plan.seed, list(Fault).index(plan.fault)])
+        self.rng = np.random.default_rng([plan.seed, list(Fault).index(plan.fault)])  # a new fault stands last
         self.ids = count(1)
         self.hiccups = self._hiccups()
 
@@ -153,10 +156,14 @@ class _Engine:
                 end += pause
         return end
 
-    def _is_on(self, t_ns: int) -> bool:
-        """Whether the fault is on."""
+    def _is_on(self, fault: Fault, t_ns: int) -> bool:
+        """Whether a fault is on."""
         start, end = self.out.fault_window_ns
-        return self.plan.fault is not Fault.NONE and start <= t_ns < end
+        return self._has(fault) and start <= t_ns < end
+
+    def _has(self, fault: Fault) -> bool:
+        """Whether a fault is one of the run's."""
+        return fault in {self.plan.fault, self.plan.second}
 
     def run(self) -> Run:
         """Simulate everything."""
@@ -189,7 +196,7 @@ class _Engine:
 
     def _long_prompts(self) -> Iterator[_Request]:
         """A neighbour's very long prompts, one every two seconds or so, while that fault is on."""
-        if self.plan.fault is Fault.LONG_PREFILL:
+        if self._has(Fault.LONG_PREFILL):
             at = self.plan.start_s
             while at < self.plan.end_s:
                 yield _Request(RequestId(next(self.ids)), int(at * SECOND), 12_000, 12_000, NEIGHBOUR)
@@ -210,14 +217,16 @@ class _Engine:
 
     def _arrive(self, request: _Request) -> None:
         """A request arrives and is looked up."""
-        at, looked = request.arrived_ns, request.arrived_ns + int(0.3 * MS)
+        at = request.arrived_ns
+        took = int(self.rng.gamma(9, 14) * MS) if self._is_on(Fault.SLOW_LOOKUP, at) else int(0.3 * MS)
+        looked = at + took
         self._emit(RequestArrived(t_ns=at, req=request.req, tokens=request.tokens, ns=request.ns, text=f"r{request.req}"))
-        self._emit(LookupFinished(t_ns=looked, req=request.req, duration_ns=int(0.3 * MS), tokens=request.tokens))
+        self._emit(LookupFinished(t_ns=looked, req=request.req, duration_ns=took, tokens=request.tokens))
         request.ready_ns = looked
 
     def _floods(self) -> list[int]:
         """Bursts of another tenant's writes, while that fault is on."""
-        if self.plan.fault is not Fault.NVME_QUEUE:
+        if not self._has(Fault.NVME_QUEUE):
             return []
         bursts = np.arange(self.plan.start_s, self.plan.end_s, 0.5)
         return [int(at * SECOND) + index for at in bursts for index in range(80)]
@@ -225,7 +234,7 @@ class _Engine:
     def _serve(self, at: int, waiter: _Request | None, workers: list[int]) -> None:
         """One op is served by the next free worker."""
         start = max(heapq.heappop(workers), at)
-        slow = 7.0 if self.plan.fault is Fault.NVME_SLOW and self._is_on(start) and waiter else 1.0
+        slow = 7.0 if self._is_on(Fault.NVME_SLOW, start) and waiter else 1.0
         io = int(self.rng.gamma(16, 1.25 * MS) * slow)
         end = self._delay(start, io + int(0.5 * MS))
         heapq.heappush(workers, end)
@@ -250,7 +259,7 @@ class _Engine:
         self._emit(SwapInQueued(t_ns=at, **own))
         self._emit(SwapInStarted(t_ns=start, **own))
         self._emit(SwapInLoaded(t_ns=end, queue_ns=start - at, io_ns=io, copy_ns=int(0.5 * MS), **own))
-        waiter.ready_ns = end
+        waiter.ready_ns = end + (int(self.rng.gamma(9, 14) * MS) if self._is_on(Fault.NOTICED_LATE, at) else 0)
 
     def _steps(self, ready: list[_Request]) -> None:
         """Compute prompts first come first served; a step holds a budget of tokens."""
@@ -274,7 +283,7 @@ class _Engine:
                 chunks.append((request, tokens))
                 left -= tokens
         total = sum(tokens for _, tokens in chunks)
-        slow = 6.0 if self.plan.fault is Fault.SLOW_STEPS and self._is_on(now) else 1.0
+        slow = 6.0 if self._is_on(Fault.SLOW_STEPS, now) else 1.0
         end = self._delay(now, int((2.0 + 0.02 * total) * MS * self.rng.uniform(0.9, 1.2) * slow))
         self._emit(StepStarted(t_ns=now, step=step))
         for request, tokens in chunks:

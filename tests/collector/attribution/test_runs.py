@@ -89,7 +89,7 @@ def test_shape(slow_answer: Attribution) -> None:
 
     assert {
         *("window", "reference", "quantile", "excess_tail_ms", "excess_quantile_ms", "mix_ms", "components", "identified"),
-        *("why_not", "blame", "exemplars", "verdicts", "notes", "schema", "device"),
+        *("why_not", "blame", "exemplars", "verdicts", "notes", "measure", "clock_offset_ns", "schema", "device"),
     } == set(shown)
     assert {"component", "tier", "excess_ms", "low_ms", "high_ms", "share"} == set(shown["components"][0])
     assert {"queue", "tenant", "kind", "waited_ns", "share"} == set(shown["blame"][0])
