@@ -130,13 +130,13 @@ def test_each_prefetched_block_has_one_outcome() -> None:
 
 def test_a_queue_is_counted_at_every_change() -> None:
     """Waiting goes up when an op queues and down when it starts; in service from there to its end."""
-    where = {"src": NVME, "dst": GPU}
-    events: list[Event] = [
-        SwapInQueued(seq=1, t_ns=10, op=OpId(1), **where),
-        SwapInQueued(seq=2, t_ns=20, op=OpId(2), **where),
-        SwapInStarted(seq=3, t_ns=30, op=OpId(1), **where),
-        SwapInLoaded(seq=4, t_ns=40, op=OpId(1), **where),
-        SwapInStarted(seq=5, t_ns=40, op=OpId(2), **where),
+    one, two = OpId(1), OpId(2)
+    events = [
+        SwapInQueued(seq=1, t_ns=10, op=one, src=NVME, dst=GPU),
+        SwapInQueued(seq=2, t_ns=20, op=two, src=NVME, dst=GPU),
+        SwapInStarted(seq=3, t_ns=30, op=one, src=NVME, dst=GPU),
+        SwapInLoaded(seq=4, t_ns=40, op=one, src=NVME, dst=GPU),
+        SwapInStarted(seq=5, t_ns=40, op=two, src=NVME, dst=GPU),
     ]
     rows = asked("SELECT t_ns, waiting, in_service FROM queue_occupancy WHERE tier_name(tier) = 'nvme' ORDER BY t_ns", events)
 

@@ -23,7 +23,7 @@ WHERE table_name != 'alembic_version' ORDER BY table_name, ordinal_position
 """
 
 
-HEAD = newest_revision()
+HEAD = newest_revision() or "none"
 """The revision of our newest step."""
 
 NEXT_STEP = f"""
