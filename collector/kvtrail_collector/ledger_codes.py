@@ -40,6 +40,17 @@ def label_of(code: int) -> Label:
     return Label(component, TIER_NAMES[Tier(tier - 1)] if tier else None, names.get(detail))
 
 
+def component_names() -> tuple[str, ...]:
+    """The names of components, in the order of their numbers."""
+    return tuple(component.value for component in _COMPONENTS)
+
+
+def detail_names() -> dict[int, dict[int, str]]:
+    """What the details of components say, by number, where they are no reasons of events."""
+    told = (Component.COPY, Component.DECODE_STEP)
+    return {ORDER[component]: {number: name for name, number in _details(component).items()} for component in told}
+
+
 def _details(component: Component) -> dict[str, int]:
     """The numbers of what a component's reason may say."""
     if component is Component.COPY:

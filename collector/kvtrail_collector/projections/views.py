@@ -17,6 +17,7 @@ from kvtrail_schema.reasons import DropReason
 
 from kvtrail_collector.projections.ops import OpOutcome
 from kvtrail_collector.projections.view_copies import RESIDENCY
+from kvtrail_collector.projections.view_ledgers import REQUEST_PARTS
 from kvtrail_collector.projections.view_minutes import TENANT_MINUTES, TIER_MINUTES
 from kvtrail_collector.projections.view_prefetches import PREFETCHES
 from kvtrail_collector.projections.view_queues import QUEUE_OCCUPANCY
@@ -40,6 +41,7 @@ VIEWS: Final[Mapping[str, str]] = {
     "queue_occupancy": QUEUE_OCCUPANCY,
     "tier_minutes": TIER_MINUTES,
     "tenant_minutes": TENANT_MINUTES,
+    "request_parts": REQUEST_PARTS,
     "gaps": GAPS,
     "parts": PARTS,
 }
