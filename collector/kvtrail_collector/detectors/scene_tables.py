@@ -3,27 +3,39 @@
 from typing import Final
 
 OPS: Final = """
-SELECT stream_id, op,
-    bool_or(kind >= kind_no('swap_in_queued')) AS is_load,
-    min(req) AS req, min(prefetch) AS prefetch, min(ns) AS ns, min(src) AS src, min(dst) AS dst,
-    max(greatest(src, dst)) AS tier, min(queue) AS queue,
-    min(t_ns) FILTER (kind IN (kind_no('swap_in_queued'), kind_no('swap_out_queued'))) AS queued_ns,
-    min(t_ns) FILTER (kind IN (kind_no('swap_in_started'), kind_no('swap_out_started'))) AS started_ns,
-    max(t_ns) FILTER (kind IN (kind_no('swap_in_loaded'), kind_no('swap_in_failed'), kind_no('swap_out_written'),
-        kind_no('swap_out_failed'), kind_no('swap_out_skipped'))) AS closed_ns,
-    max(queue_ns) AS queue_ns, max(alloc_ns) AS alloc_ns, max(submit_ns) AS submit_ns, max(io_ns) AS io_ns,
-    max(copy_ns) AS copy_ns, max(sync_ns) AS sync_ns,
-    sum(bytes) FILTER (kind IN (kind_no('swap_in_loaded'), kind_no('swap_out_written'))) AS bytes,
-    sum(tokens) FILTER (kind IN (kind_no('swap_in_loaded'), kind_no('swap_out_written'))) AS tokens,
-    count(*) FILTER (kind IN (kind_no('swap_in_queued'), kind_no('swap_out_queued'))) AS queued_rows,
-    count(*) FILTER (kind IN (kind_no('swap_in_loaded'), kind_no('swap_in_failed'), kind_no('swap_out_written'),
-        kind_no('swap_out_failed'), kind_no('swap_out_skipped'))) AS closed_rows,
-    count(*) FILTER (kind IN (kind_no('swap_in_failed'), kind_no('swap_out_failed'))) AS failed_rows,
-    max(reason) FILTER (kind IN (kind_no('swap_in_failed'), kind_no('swap_out_failed'), kind_no('swap_out_skipped'))) AS reason,
-    max(restore_estimate_ns) AS restore_estimate_ns, max(recompute_estimate_ns) AS recompute_estimate_ns,
-    bool_and(pinned) AS pinned, max(numa) AS numa, max(device_numa) AS device_numa, min(seq) AS seq
-FROM window_events WHERE kind BETWEEN kind_no('swap_out_queued') AND kind_no('swap_in_failed') AND op IS NOT NULL
-GROUP BY stream_id, op
+WITH base AS (
+    SELECT stream_id, op,
+        min(req) AS req, min(prefetch) AS prefetch, min(ns) AS ns, min(src) AS src, min(dst) AS dst, max(kind) AS kind,
+        min(t_ns) FILTER (kind IN (kind_no('swap_in_queued'), kind_no('swap_out_queued'))) AS queued_ns,
+        min(t_ns) FILTER (kind IN (kind_no('swap_in_started'), kind_no('swap_out_started'))) AS started_ns,
+        count(*) FILTER (kind IN (kind_no('swap_in_queued'), kind_no('swap_out_queued'))) AS queued_rows, min(seq) AS seq
+    FROM window_events WHERE kind BETWEEN kind_no('swap_out_queued') AND kind_no('swap_in_failed') AND op IS NOT NULL
+    GROUP BY stream_id, op
+), closing AS (
+    SELECT stream_id, op, max(t_ns) AS closed_ns, count(*) AS closed_rows, sum(bytes) AS bytes, sum(tokens) AS tokens,
+        count(*) FILTER (kind IN (kind_no('swap_in_failed'), kind_no('swap_out_failed'))) AS failed_rows, max(reason) AS reason,
+        bool_and(pinned) AS pinned, max(numa) AS numa, max(device_numa) AS device_numa
+    FROM window_events WHERE kind IN (kind_no('swap_in_loaded'), kind_no('swap_in_failed'), kind_no('swap_out_written'),
+        kind_no('swap_out_failed'), kind_no('swap_out_skipped')) AND op IS NOT NULL
+    GROUP BY stream_id, op
+), part AS (
+    SELECT stream_id, op, max(queue_ns) AS queue_ns, max(alloc_ns) AS alloc_ns, max(submit_ns) AS submit_ns,
+        max(io_ns) AS io_ns, max(copy_ns) AS copy_ns, max(sync_ns) AS sync_ns
+    FROM window_events WHERE kind IN (kind_no('swap_in_loaded'), kind_no('swap_in_failed'), kind_no('swap_out_written'),
+        kind_no('swap_out_failed')) AND op IS NOT NULL
+        AND coalesce(io_ns, copy_ns, queue_ns, submit_ns, alloc_ns, sync_ns) IS NOT NULL
+    GROUP BY stream_id, op
+), estimate AS (
+    SELECT stream_id, op, max(restore_estimate_ns) AS restore_estimate_ns, max(recompute_estimate_ns) AS recompute_estimate_ns
+    FROM window_events WHERE kind IN (kind_no('swap_in_queued'), kind_no('swap_in_started')) AND op IS NOT NULL
+        AND recompute_estimate_ns IS NOT NULL
+    GROUP BY stream_id, op
+)
+SELECT base.stream_id, base.op, kind >= kind_no('swap_in_queued') AS is_load, req, prefetch, ns, src, dst,
+    greatest(src, dst) AS tier, queued_ns, started_ns, closed_ns, queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns,
+    CASE WHEN closed_rows > failed_rows THEN bytes END AS bytes, tokens, queued_rows, coalesce(closed_rows, 0) AS closed_rows,
+    coalesce(failed_rows, 0) AS failed_rows, reason, restore_estimate_ns, recompute_estimate_ns, pinned, numa, device_numa, seq
+FROM base LEFT JOIN closing USING (stream_id, op) LEFT JOIN part USING (stream_id, op) LEFT JOIN estimate USING (stream_id, op)
 """
 """One row an op: one hop of one transfer."""
 
@@ -100,17 +112,24 @@ FROM window_events GROUP BY stream_id
 """One row a stream: how long it was heard."""
 
 RETURNS: Final = """
-SELECT gone.stream_id, gone.seq, gone.t_ns AS evicted_ns, gone.block, gone.tier, gone.reason, gone.ns, gone.cause,
-    back.t_ns AS back_ns, back.kind AS back_kind
-FROM (
+WITH gone AS (
     SELECT stream_id, seq, t_ns, block, tier, reason, ns, cause FROM window_events WHERE kind = kind_no('evicted')
         AND reason IN (reason_no('capacity'), reason_no('quota'), reason_no('prefetch_room'))
-) AS gone ASOF LEFT JOIN (
+        AND (reason = reason_no('prefetch_room') OR block IN (SELECT block FROM window_events
+            WHERE kind = kind_no('evicted') GROUP BY block HAVING count(*) > 1))
+), back AS (
     SELECT stream_id, t_ns, block, kind, coalesce(dst, tier) AS tier FROM window_events
-    WHERE kind IN (kind_no('swap_in_loaded'), kind_no('block_created')) AND block IS NOT NULL
-) AS back ON back.stream_id = gone.stream_id AND back.block = gone.block AND back.tier = gone.tier AND back.t_ns >= gone.t_ns
+    WHERE kind IN (kind_no('swap_in_loaded'), kind_no('block_created')) AND block IN (SELECT block FROM gone)
+)
+SELECT gone.stream_id, gone.seq, gone.t_ns AS evicted_ns, gone.block, gone.tier, gone.reason, gone.ns, gone.cause,
+    back.t_ns AS back_ns, back.kind AS back_kind
+FROM gone ASOF LEFT JOIN back
+    ON back.stream_id = gone.stream_id AND back.block = gone.block AND back.tier = gone.tier AND back.t_ns >= gone.t_ns
 """
-"""One row an eviction for room, with the moment at which the same block was back in the same tier."""
+"""One row an eviction for room, with the moment at which the same block was back in the same tier.
+
+Blocks that were evicted only once are left out, unless that was for a prefetch: they are most, and nobody asks for them.
+"""
 
 STALE_READS: Final = """
 WITH gone AS (
@@ -149,17 +168,19 @@ FROM read ANTI JOIN made ON made.block = read.block AND made.ns = read.ns WHERE 
 """One row a read by a namespace of a block that was only ever created in others."""
 
 PARENTS: Final = """
-WITH seen AS (
-    SELECT DISTINCT engine, block FROM window_events JOIN streams USING (stream_id) WHERE block IS NOT NULL
-        AND kind IN (kind_no('block_created'), kind_no('swap_in_queued'), kind_no('swap_in_loaded'), kind_no('swap_out_queued'),
+WITH made AS (SELECT DISTINCT block FROM window_events WHERE kind = kind_no('block_created')
+), orphan AS (
+    SELECT own.stream_id, own.seq, own.t_ns, own.block, own.parent, own.tier FROM window_events AS own
+    ANTI JOIN made ON made.block = own.parent
+    WHERE own.kind = kind_no('block_created') AND own.parent IS NOT NULL
+), seen AS (
+    SELECT DISTINCT block FROM window_events WHERE block IN (SELECT parent FROM orphan)
+        AND kind IN (kind_no('swap_in_queued'), kind_no('swap_in_loaded'), kind_no('swap_out_queued'),
             kind_no('swap_out_written'), kind_no('prefix_hit'), kind_no('attention_read'), kind_no('prefetch_issued'))
 )
-SELECT own.stream_id, own.seq, own.t_ns, own.block, own.parent, own.tier
-    FROM window_events AS own JOIN streams USING (stream_id)
-ANTI JOIN seen ON seen.engine = streams.engine AND seen.block = own.parent
-WHERE own.kind = kind_no('block_created') AND own.parent IS NOT NULL
+SELECT orphan.* FROM orphan ANTI JOIN seen ON seen.block = orphan.parent
 """
-"""One row a block whose parent was never heard of, in any stream of its engine."""
+"""One row a block whose parent was never heard of, in any stream."""
 
 TABLES: Final[dict[str, str]] = {
     "window_ops": OPS,

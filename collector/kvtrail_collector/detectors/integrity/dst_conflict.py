@@ -8,14 +8,15 @@ from kvtrail_collector.detectors.rule import Basis, Family, Need, Rule
 
 _QUESTION: Final = """
 WITH span AS (
-    SELECT stream_id, dst, slot, op, block, min(t_ns) AS start_ns, max(t_ns) AS end_ns, min(seq) AS seq,
-        count(DISTINCT kind) AS kinds
+    SELECT stream_id, dst, slot, op, min(t_ns) AS start_ns, max(t_ns) AS end_ns, min(seq) AS seq, any_value(block) AS block,
+        bool_or(kind IN (kind_no('swap_out_started'), kind_no('swap_in_started')))
+            AND bool_or(kind IN (kind_no('swap_out_written'), kind_no('swap_in_loaded'))) AS is_whole
     FROM window_events WHERE kind IN (kind_no('swap_out_started'), kind_no('swap_out_written'), kind_no('swap_in_started'),
         kind_no('swap_in_loaded')) AND slot IS NOT NULL AND op IS NOT NULL
-    GROUP BY ALL
+    GROUP BY stream_id, dst, slot, op
 ), follow AS (
     SELECT *, lag(end_ns) OVER place AS before_ns, lag(op) OVER place AS before_op, lag(block) OVER place AS before_block
-    FROM span WHERE kinds = 2 WINDOW place AS (PARTITION BY stream_id, dst, slot ORDER BY start_ns, end_ns)
+    FROM span WHERE is_whole WINDOW place AS (PARTITION BY stream_id, dst, slot ORDER BY start_ns, end_ns)
 )
 SELECT dst AS tier, count(*) AS conflicts, arg_min(slot, seq) AS slot, max(before_ns - start_ns) / 1e6 AS longest_overlap_ms,
     count(*) FILTER (block IS DISTINCT FROM before_block) AS of_other_blocks, 0 AS touched_ns, refs_of(stream_id, seq) AS refs

@@ -9,7 +9,9 @@ from kvtrail_collector.detectors.rule import Basis, Family, Need, Rule, Threshol
 _QUESTION: Final = """
 WITH made AS (
     SELECT stream_id, block, min(t_ns) AS t_ns FROM window_events
-    WHERE kind IN (kind_no('block_created'), kind_no('swap_in_loaded')) AND coalesce(dst, tier) = tier_no('gpu') GROUP BY ALL
+    WHERE kind IN (kind_no('block_created'), kind_no('swap_in_loaded')) AND block IN (SELECT block FROM window_events
+        WHERE kind = kind_no('swap_out_started') AND src = tier_no('gpu'))
+        AND coalesce(dst, tier) = tier_no('gpu') GROUP BY ALL
 ), early_save AS (
     SELECT own.stream_id, own.seq, own.block, own.src AS tier, 'saved before it was computed' AS what,
         made.t_ns - own.t_ns AS early_ns

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtrail_schema.kinds import Kind
 
-from kvtrail_collector.detectors.rule import Basis, Evidence, Family, Rule
+from kvtrail_collector.detectors.rule import Basis, Evidence, Family, Need, Rule
 
 _QUESTION: Final = """
 WITH gone AS (
@@ -35,6 +35,7 @@ RULE: Final = Rule(
     action="treat it as an incident: serve without the cache until every copy is gone",
     unlike="A new block of the same hash that was created after the invalidation.",
     question=_QUESTION,
+    needs=(Need((Kind.ATTENTION_READ,)),),
     triggers=(Kind.INVALIDATED,),
     evidence=Evidence.ABSENCE,
 )

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtrail_schema.kinds import Kind
 
-from kvtrail_collector.detectors.rule import Basis, Evidence, Family, Rule
+from kvtrail_collector.detectors.rule import Basis, Evidence, Family, Need, Rule
 
 _QUESTION: Final = """
 SELECT tier, count(*) AS reads, count(*) AS cases, hex16(arg_min(block, seq)) AS block,
@@ -23,6 +23,7 @@ RULE: Final = Rule(
     action="hold a reference, or renew the lease, for as long as the block is read",
     unlike="A place that was filled again before the read. `READ_OF_CLEARED`: the whole tier was cleared.",
     question=_QUESTION,
+    needs=(Need((Kind.ATTENTION_READ,)),),
     triggers=(Kind.EVICTED,),
     evidence=Evidence.ABSENCE,
 )

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtrail_schema.kinds import Kind
 
-from kvtrail_collector.detectors.rule import Basis, Evidence, Family, Rule
+from kvtrail_collector.detectors.rule import Basis, Evidence, Family, Need, Rule
 
 _QUESTION: Final = """
 WITH cleared AS (
@@ -37,6 +37,7 @@ RULE: Final = Rule(
     action="a bug of the engine: end every copy before the clear is said",
     unlike="A block that was created or loaded again after the clear.",
     question=_QUESTION,
+    needs=(Need((Kind.ATTENTION_READ,)),),
     triggers=(Kind.TIER_CLEARED,),
     evidence=Evidence.ABSENCE,
 )

@@ -13,7 +13,8 @@ WITH block AS (
         count(*) FILTER (back_kind = kind_no('block_created')) AS recomputed
     FROM window_returns WHERE back_ns - evicted_ns <= $within_s * 1e9 GROUP BY stream_id, tier, block
 ), evicted AS (
-    SELECT stream_id, tier, count(DISTINCT block) AS blocks FROM window_returns GROUP BY stream_id, tier
+    SELECT stream_id, tier, approx_count_distinct(block) AS blocks FROM window_events WHERE kind = kind_no('evicted')
+    GROUP BY stream_id, tier
 )
 SELECT block.tier, count(*) AS blocks, avg(times) AS times_each, median(away_ns / times) / 1e6 AS median_away_ms,
     sum(recomputed) AS recomputed, count(*) / any_value(evicted.blocks) AS share, sum(away_ns) AS touched_ns,
