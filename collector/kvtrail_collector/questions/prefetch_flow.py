@@ -18,7 +18,7 @@ _KINDS: Final = (
     f"{Kind.PREFETCH_ISSUED.value}, {Kind.PREFETCH_COMPLETED.value}, {Kind.PREFETCH_READY.value}, {_ENDS}, "
     f"{Kind.PREFETCH_DEADLINE_MISSED.value}"
 )
-# One row for each block of each prefetch, from all that was said about it; its first request says whose it is.
+# One row for each block of each prefetch, from all that was said about it; its rows, or its first request, say whose it is.
 _BLOCKS: Final = f"""
 WITH told AS (
     SELECT stream_id, prefetch, block,
@@ -28,11 +28,12 @@ WITH told AS (
         arg_min(kind, t_ns) FILTER (kind IN ({_ENDS})) AS ended,
         arg_min(reason, t_ns) FILTER (kind IN ({_ENDS})) AS reason,
         count(*) FILTER (kind = {Kind.PREFETCH_DEADLINE_MISSED.value}) > 0 AS missed,
-        max("bytes") AS "bytes", min(src) AS src, min(req) AS req
+        max("bytes") AS "bytes", min(src) AS src, min(req) AS req, min(ns) AS own_ns
     FROM events WHERE kind IN ({_KINDS}) AND prefetch IS NOT NULL AND {IN_STREAMS} GROUP BY ALL
 ), blocks AS (
-    SELECT told.*, requests.ns AS ns FROM told LEFT JOIN requests USING (stream_id, req)
-    WHERE issued_ns >= $start_ns AND issued_ns < $end_ns AND {IN_NAMESPACES.replace("ns IN", "requests.ns IN")}
+    SELECT told.*, coalesce(own_ns, requests.ns) AS ns FROM told LEFT JOIN requests USING (stream_id, req)
+    WHERE issued_ns >= $start_ns AND issued_ns < $end_ns
+        AND {IN_NAMESPACES.replace("ns IN", "coalesce(own_ns, requests.ns) IN")}
 )
 """  # noqa: S608  # constants of ours
 _FIGURES: Final = f"""

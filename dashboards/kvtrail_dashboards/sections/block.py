@@ -46,6 +46,13 @@ def _show(view: View, block: BlockView) -> None:
         st.caption(f"The newest {len(block.spans):,} copies; {block.more:,} older ones are not shown.")
     if block.holes:
         st.warning(f"In {block.holes:,} stretches of time the record has holes: there nobody knows where it was.")
+    if block.chain:
+        with st.expander(f"What happened to it: {len(block.chain):,} events"):
+            _chain(view, block)
+
+
+def _chain(view: View, block: BlockView) -> None:
+    """Event by event; each leads to itself in full."""
     for link in block.chain:
         if link.name:
             link_to(Place.REQUEST, plain(link.label), replace(view.about(), event=link.name))

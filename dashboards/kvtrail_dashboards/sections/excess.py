@@ -15,7 +15,7 @@ def excess_section(explanation: Explanation, names: Names) -> None:
     attribution = explanation.attribution
     if not attribution.components:
         return
-    chart, beside = st.columns([3, 2], gap="large")
+    chart, beside = st.columns([6, 5], gap="medium")
     with chart:
         st.subheader("What the slow requests had more of", anchor=False)
         st.altair_chart(excess_chart(excess_bars(attribution)), width="stretch")
@@ -44,7 +44,18 @@ def _blame(explanation: Explanation, names: Names) -> None:
     if not lines:
         st.caption("The slow requests waited in no queue of a tier.")
         return
-    rows = [(line.queue, line.tenant, line.kind.replace("_", " "), line.waited_ms, percent(line.share)) for line in lines]
+    own = f"{explanation.engine}/"
+    rows = [
+        (line.queue.removeprefix(own), line.tenant, line.kind.replace("_", " "), line.waited_ms, percent(line.share))
+        for line in lines
+    ]
     frame = pd.DataFrame(rows, columns=["queue", "tenant", "kind", "waited, ms", "share"])
-    config = {"waited, ms": st.column_config.NumberColumn(format="%.1f")}
-    st.dataframe(frame, hide_index=True, width="stretch", column_config=config)
+    # The share is what people look for: it must not be the column that a narrow window cuts.
+    config = {
+        "queue": st.column_config.TextColumn("rank/tier", width=80),
+        "share": st.column_config.TextColumn(width=60),
+        "waited, ms": st.column_config.NumberColumn(format="%.1f", width=85),
+    }
+    st.dataframe(
+        frame[["queue", "share", "waited, ms", "tenant", "kind"]], hide_index=True, width="stretch", column_config=config
+    )
