@@ -77,9 +77,14 @@ def _population(recording: Recording, measure: Measure) -> Population:
     return population_of(recording) if measure is Measure.TTFT else gap_population(recording)
 
 
-def explain(recording: Recording, choice: Choice, *, searched: bool, seed: int) -> Attribution:
-    """As `attribute`, for a window and a reference that are chosen, and a recording of at least their requests."""
-    explainer = _Explainer(recording, population_of(recording), choice, Measure.TTFT)
+def explain(
+    recording: Recording, choice: Choice, *, searched: bool, seed: int, population: Population | None = None
+) -> Attribution:
+    """As `attribute`, for a window and a reference that are chosen, and a recording of at least their requests.
+
+    The population need not be computed again where it is there; its places are those of the recording.
+    """
+    explainer = _Explainer(recording, population or population_of(recording), choice, Measure.TTFT)
     return explainer.explain(searched=searched, seed=seed)
 
 

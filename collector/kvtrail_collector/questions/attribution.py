@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import duckdb
 import numpy as np
-from kvtrail_schema.identity import Stream
 
 from kvtrail_collector.attribution import attribute, explain
 from kvtrail_collector.attribution_shapes import Attribution, Measure
-from kvtrail_collector.facts_build import Recording, recording_of_table
 from kvtrail_collector.facts_rows import Interval
-from kvtrail_collector.ledger_rows import LOOK_NS, holes_of, identity_of, last_ns
 from kvtrail_collector.population import Population
 from kvtrail_collector.questions.population import stored_population
 from kvtrail_collector.questions.rows import StreamRow, event_rows
+from kvtrail_collector.questions.windows import places_in, windows_recording
 from kvtrail_collector.window import Choice, choose, search_window
 
 
@@ -32,25 +32,21 @@ def attribute_stored(
     """
     if measure is Measure.GAPS:
         return attribute(event_rows(cursor, wanted), window, reference, seed=seed, measure=measure)
-    population = stored_population(cursor, wanted).population
+    stored = stored_population(cursor, wanted)
+    population = stored.population
     found = window or (search_window(population, seed=seed) if len(population) else None)
     choice = choose(population, found, reference) if found else None
     if found is None and len(population):
         return Attribution(why_not="no spike: no stretch of time is slower than chance makes one")
     if choice is None:
         return attribute(event_rows(cursor, wanted, found), window, reference, seed=seed)
-    return explain(_recording(cursor, wanted, _span(population, choice)), choice, searched=window is None, seed=seed)
+    recording = windows_recording(cursor, wanted, _span(population, choice))
+    placed = replace(population, place=places_in(recording, stored, wanted))
+    return explain(recording, choice, searched=window is None, seed=seed, population=placed)
 
 
 def _span(population: Population, choice: Choice) -> Interval:
-    """The time in which the requests of both windows lived, and a while around it."""
+    """The time in which the requests of both windows lived."""
     low = min(choice.window[0], choice.reference[0])
     own = population.arrived_in(low, max(choice.window[1], choice.reference[1]))
-    return low - LOOK_NS, int(np.max(own.arrived_ns + own.latency_ns, initial=low)) + LOOK_NS
-
-
-def _recording(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow], span: Interval) -> Recording:
-    """What was recorded in a span of time."""
-    holes: dict[Stream, list[Interval]] = {identity_of(stream): holes_of(cursor, stream.stream_id) for stream in wanted}
-    now_ns = max((last_ns(cursor, stream.stream_id) for stream in wanted), default=0)
-    return recording_of_table(event_rows(cursor, wanted, span), holes, now_ns=now_ns)
+    return low, int(np.max(own.arrived_ns + own.latency_ns, initial=low))
