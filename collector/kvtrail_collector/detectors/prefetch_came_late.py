@@ -1,12 +1,18 @@
-"""`PREFETCH_LATE` as a cause: requests come while what was fetched ahead for them is still being read."""
+"""`PREFETCH_LATE` as a cause: requests come while what was fetched ahead for them is still being read.
+
+They wait for that read, or read the same blocks again themselves, and the prefetch is given up as too late.
+"""
 
 from collections.abc import Sequence
 from typing import Final
 
-from kvtrail_schema.enums import Tier
+import numpy as np
+from kvtrail_schema.enums import Reason, Tier
+from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.detectors.tier_load import tier_load
 from kvtrail_collector.facts import Op, RequestFacts
+from kvtrail_collector.facts_rows import NO_ID
 from kvtrail_collector.ledger_parts import TIER_NAMES, Component
 from kvtrail_collector.population import Cause
 from kvtrail_collector.verdicts_case import Case, Detector, Finding
@@ -16,16 +22,19 @@ GROWTH: Final = 2.0
 _READS: Final = (Component.STORAGE_READ, Component.COPY, Component.TIER_QUEUE)
 _EVENTS: Final = 5
 _MOST_REFERENCE: Final = 400
+_ABOUT_NS: Final = 2_000_000_000
+_TOO_LATE: Final = np.array([Reason.TOO_LATE, Reason.SUPERSEDED, Reason.DEADLINE], dtype=np.int64)
 
 
 def find(case: Case, tier: Tier | None) -> Finding | None:
-    """Most reads that the tail waited for were begun ahead, and ended after their request had come; usually they do not."""
+    """Most reads that the tail waited for were begun ahead too late; usually they are not."""
     if tier is None or tier_load(case, tier).is_slower:
         return None
-    late, share = _late(case.tail, tier)
+    given_up = _given_up(case)
+    late, share = _late(case.tail, tier, given_up)
     places = case.reference_requests.place
     usual = [case.recording.requests[place] for place in places[:: max(len(places) // _MOST_REFERENCE, 1)].tolist()]
-    _, usual_share = _late(usual, tier)
+    _, usual_share = _late(usual, tier, given_up)
     if share < MOST or share < GROWTH * usual_share:
         return None
     name = TIER_NAMES[tier]
@@ -37,11 +46,33 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     )
 
 
-def _late(requests: Sequence[RequestFacts], tier: Tier) -> tuple[list[Op], float]:
-    """Reads that were begun ahead and ended after their request had come, and their share of all reads of the tier."""
+def _given_up(case: Case) -> frozenset[tuple[int, int]]:
+    """Reads, as (stream, op), of blocks of which a prefetch was given up as too late about then."""
+    rows = case.recording.rows
+    ends = rows.of_kinds(Kind.PREFETCH_WASTED, Kind.PREFETCH_CANCELLED)
+    ends = ends[np.isin(rows.ints["reason"][ends], _TOO_LATE)]
+    reads = rows.of_kinds(Kind.SWAP_IN_QUEUED)
+    reads = reads[rows.ids["prefetch"][reads] == NO_ID]
+    known: dict[int, list[int]] = {}
+    for block, t_ns in zip(rows.ids["block"][ends].tolist(), rows.t_ns[ends].tolist(), strict=True):
+        known.setdefault(block, []).append(t_ns)
+    columns = (rows.stream[reads], rows.ids["op"][reads], rows.ids["block"][reads], rows.t_ns[reads])
+    found = zip(*(column.tolist() for column in columns), strict=True)
+    return frozenset(
+        (stream, op) for stream, op, block, t_ns in found if any(abs(t_ns - end) < _ABOUT_NS for end in known.get(block, ()))
+    )
+
+
+def _late(requests: Sequence[RequestFacts], tier: Tier, given_up: frozenset[tuple[int, int]]) -> tuple[list[Op], float]:
+    """Reads whose prefetch came too late, and their share of all reads of the tier."""
     reads = [(facts, op) for facts in requests for op in (*facts.ops, *facts.shared_ops) if op.tier is tier]
-    late = [op for facts, op in reads if op.prefetch is not None and (op.closing_ns or facts.end_ns) > facts.arrived_ns]
+    late = [op for facts, op in reads if _is_waited_for(facts, op) or (op.stream, op.op) in given_up]
     return late, len(late) / len(reads) if reads else 0.0
+
+
+def _is_waited_for(facts: RequestFacts, op: Op) -> bool:
+    """Whether a read that was begun ahead ended after its request had come."""
+    return op.prefetch is not None and (op.closing_ns or facts.end_ns) > facts.arrived_ns
 
 
 DETECTOR: Final = Detector(
