@@ -1,0 +1,69 @@
+"""Promises of `kvtrail diagnose`: a file, standard input and a store are judged alike; the status says whether all is well."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kvtrail_cli.errors import CommandError, command_errors
+from kvtrail_cli.main import APP
+from kvtrail_collector.diagnose_file import events_of_lines
+from kvtrail_collector.store import Incoming, Store
+from kvtrail_schema.batch import DecodedBatch
+
+from tests.cases.stories import FOLDER
+from tests.collector.frames import header, table
+
+FIRES = FOLDER / "over-its-cap" / "fires.jsonl"
+CONTROL = FOLDER / "over-its-cap" / "control.jsonl"
+
+
+def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """The command, as a person runs it."""
+    command = [sys.executable, "-m", "kvtrail_cli.main", "diagnose", *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=100, check=False)
+
+
+def test_a_file_that_is_ill() -> None:
+    """The verdict is told with figures and something to do, and the status is 1."""
+    done = run(str(FIRES))
+
+    assert (1, "") == (done.returncode, done.stderr)
+    assert "CAP_EXCEEDED on nvme" in done.stdout
+    assert "evict down to the cap" in done.stdout
+    assert "missing: " in done.stdout
+
+
+def test_a_file_that_is_well_as_json_from_standard_input() -> None:
+    """Nothing wrong is status 0; JSON is one object of the published shape."""
+    done = run("-", "--json", stdin=CONTROL.read_text())
+    answer = json.loads(done.stdout)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert (1, [], 1.0) == (answer["schema"], answer["verdicts"], answer["coverage"])
+
+
+def test_a_store_is_judged_like_the_file(tmp_path: Path) -> None:
+    """The verdict on a store is that on the events in it."""
+    db, lines = tmp_path / "own.duckdb", FIRES.read_text().splitlines()
+    held = events_of_lines(lines)
+    with Store.open(str(db)) as store:
+        rows = held.table.drop_columns(["stream_id"])
+        rows = rows.append_column("extra", [[None] * rows.num_rows]).cast(table([]).schema)
+        store.submit(Incoming(DecodedBatch(header(rows["seq"].to_pylist()), rows), 1)).result(30)
+    done = run("--db", str(db), "--json")
+
+    assert 1 == done.returncode, done.stderr
+    assert ["CAP_EXCEEDED"] == [verdict["code"] for verdict in json.loads(done.stdout)["verdicts"]]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("nowhere.jsonl",), ("--db", "nowhere.duckdb"), (str(FIRES), "--db", "x"), (str(FIRES), "--thresholds", "nowhere.toml")],
+    ids=["no file", "no store", "both", "no thresholds"],
+)
+def test_what_cannot_be_done_is_said(arguments: tuple[str, ...]) -> None:
+    """A wrong place is an error that names it, and no answer."""
+    with pytest.raises(CommandError, match=r"nowhere|both"), command_errors():
+        APP(["diagnose", *arguments], standalone_mode=False)
