@@ -11,13 +11,16 @@ from statistics import median
 from typing import Final, NamedTuple, TypeVar
 
 import duckdb
-from kvtrail_collector.detectors.scene import Bounds
+from kvtrail_collector.detectors.costs import rule_costs
+from kvtrail_collector.detectors.rules import RULES
+from kvtrail_collector.detectors.scene import Bounds, Scene
 from kvtrail_collector.detectors.thresholds import load_thresholds
 from kvtrail_collector.diagnose_store import diagnose_store
 from kvtrail_collector.facts_build import recording_of_table
 from kvtrail_collector.ledger import ledger_of
 from kvtrail_collector.ledger_columns import ledgers_of
 from kvtrail_collector.ledger_keeper import LedgerKeeper
+from kvtrail_collector.loss import loss_of
 from kvtrail_collector.questions.attribution import attribute_stored
 from kvtrail_collector.questions.population import stored_population
 from kvtrail_collector.questions.requests import Found
@@ -41,6 +44,7 @@ _REQUEST_EVERY_NS: Final = 1_000_000
 _AHEAD: Final = 8
 _FRAME_ROWS: Final = 122_880
 _WHYS: Final = 5
+_LEAST_MS: Final = 0.5
 _SLOW: Final = (0.6, 0.75)
 """Which share of the requests, by arrival, is in the spike."""
 _T = TypeVar("_T")
@@ -59,12 +63,14 @@ def bench_query(events: int, folder: Path, advance: Advance) -> QueryBench:
         _, kept_s = _timed(lambda: _keep_all(LedgerKeeper(store, SystemClock())))
         peers = QueryPeers(_aggregate_s(store), _objects_requests_per_s(store))
         found = _ask(store)
+        costs = _rules_ms_per_million(store, requests * EVENTS_A_REQUEST * _ENGINES)
     return QueryBench(
         events=requests * EVENTS_A_REQUEST * _ENGINES,
         requests=requests * _ENGINES,
         critical_path_requests_per_s=critical,
         ledgers_kept_requests_per_s=requests * _ENGINES / kept_s,
         **found._asdict(),
+        rules_ms_per_million=costs,
         peer=peers,
     )
 
@@ -90,6 +96,16 @@ def _ask(store: Store) -> _Answers:
     verdicts, diagnose_s = _timed(lambda: diagnose_store(store, found, Bounds(), now, thresholds))
     codes = tuple(dict.fromkeys(verdict.code for verdict in verdicts.verdicts))
     return _Answers(population_s, attribution_s, why_s, diagnose_s, codes)
+
+
+def _rules_ms_per_million(store: Store, events: int) -> dict[str, float]:
+    """What each code costs, and each table that codes share, dearest first; those that cost next to nothing left out."""
+    loss = loss_of(store.accounts().values(), SystemClock().wall_ns())
+    with store.read() as cursor:
+        costs = rule_costs(Scene(cursor, loss), RULES, time.perf_counter_ns)
+    ranked = sorted(costs.items(), key=lambda item: -item[1])
+    shares = {name: round(ns / events, 3) for name, ns in ranked}
+    return {name: ms for name, ms in shares.items() if ms >= _LEAST_MS}
 
 
 def _fill(store: Store, requests: int, advance: Advance) -> None:

@@ -21,7 +21,7 @@ class QueryBench(msgspec.Struct, frozen=True):
     are there. `ledgers_kept_requests_per_s` is the same from stored events to rows that are kept, which happens once a request.
     `population_s` reads all kept ledgers; `attribution_s` is the whole answer for a spike that is searched for. `why_s` is the
     median over some requests. `diagnose_s` has all codes, given the attribution. Times of one call each, the caches of the
-    answers left out.
+    answers left out. `rules_ms_per_million` is the cost of each code, and of each table that codes share, for a million events.
     """
 
     events: int
@@ -33,6 +33,7 @@ class QueryBench(msgspec.Struct, frozen=True):
     why_s: float
     diagnose_s: float
     verdicts: tuple[str, ...]
+    rules_ms_per_million: dict[str, float]
     peer: QueryPeers
     device: str | None = None
     schema: int = 1

@@ -43,6 +43,9 @@ def _view(found: QueryBench) -> Table:
         "why, of one request": f"{found.why_s:.3f} s",
         "diagnose, given the attribution": f"{found.diagnose_s:.2f} s",
         "a count and five sums by kind in DuckDB": f"{found.peer.duckdb_aggregate_s:.2f} s",
+        "dearest of them, ms a million events": ", ".join(
+            f"{name} {ms:.0f}" for name, ms in list(found.rules_ms_per_million.items())[:8]
+        ),
         "verdicts": ", ".join(found.verdicts) or "none",
     }
     for name, value in rows.items():

@@ -58,9 +58,8 @@ def judge(rules: Iterable[Rule], scene: Scene, sight: Sight, thresholds: Thresho
     doubtful: list[Rule] = []
     failed: list[tuple[Rule, str]] = []
     for rule in rules:
-        missing = [need for need in rule.needs if not scene.has(need)]
-        lacking += [(rule, need) for need in missing]
-        if missing or not _is_called_for(rule, scene):
+        lacking += [(rule, need) for need in rule.needs if not scene.has(need)]
+        if not is_called_for(rule, scene):
             continue
         try:
             rows = answer_of(rule, scene, thresholds or {})
@@ -81,9 +80,10 @@ def answer_of(rule: Rule, scene: Scene, thresholds: Thresholds) -> list[Row]:
     return rule.find(scene, settings) if rule.find else scene.ask(rule.question, settings)
 
 
-def _is_called_for(rule: Rule, scene: Scene) -> bool:
-    """Whether there is anything that this rule could fire on."""
-    return not rule.triggers or any(kind.value in scene.kinds for kind in rule.triggers)
+def is_called_for(rule: Rule, scene: Scene) -> bool:
+    """Whether a rule has its input, and there is anything that it could fire on."""
+    triggered = not rule.triggers or any(kind.value in scene.kinds for kind in rule.triggers)
+    return triggered and all(scene.has(need) for need in rule.needs)
 
 
 def _may_be_a_gap(rule: Rule, row: Row, sight: Sight) -> bool:

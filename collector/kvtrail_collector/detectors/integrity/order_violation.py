@@ -19,7 +19,8 @@ WITH made AS (
     WHERE own.kind = kind_no('swap_out_started') AND own.src = tier_no('gpu') AND own.t_ns < made.t_ns
 ), fill AS (
     SELECT stream_id, block, dst AS tier, slot, min(t_ns) AS t_ns FROM window_events
-    WHERE kind = kind_no('swap_in_loaded') AND slot IS NOT NULL GROUP BY ALL
+    WHERE kind = kind_no('swap_in_loaded') AND slot IS NOT NULL
+        AND block IN (SELECT block FROM window_events WHERE kind = kind_no('attention_read')) GROUP BY ALL
 ), first_made AS (
     SELECT stream_id, block, tier, slot, min(t_ns) AS t_ns FROM window_events
     WHERE kind = kind_no('block_created') AND block IN (SELECT block FROM fill) GROUP BY ALL

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from kvtrail_schema.kinds import Kind
-from scipy.stats import fisher_exact
 
 from kvtrail_collector.detectors.rule import Basis, Family, Need, Row, Rule, Threshold
 from kvtrail_collector.detectors.scene import Scene
@@ -30,6 +29,8 @@ FROM op JOIN usual USING (stream_id, tier) GROUP BY op.stream_id, op.tier
 
 def _find(scene: Scene, settings: Mapping[str, float]) -> list[Row]:
     """Those of which Fisher's exact test says that slowness and crossing go together, and where no local one is slow."""
+    from scipy.stats import fisher_exact  # noqa: PLC0415 - takes a second to load, and is rarely needed
+
     found = []
     for row in scene.ask(_QUESTION, settings):
         counts = [int(str(row[name])) for name in ("slow_crossing", "fast_crossing", "slow_local", "fast_local")]
