@@ -32,17 +32,23 @@ def verdict_routes(context: Context) -> APIRouter:
 
         Bounds are of the events that are judged, on the engine's monotonic clock; the spike is searched for in all of them.
         """
-        window = span_of("window", start_ns, end_ns)
+        bounds = _bounds(start_ns, end_ns, engine)
         found = context.answers.attribution(AttributionQuestion(engine=engine, seed=seed))
-        question = VerdictQuestion(Bounds(*(window or (None, None)), engine), seed)
+        question = VerdictQuestion(bounds, seed)
         return reply(keeper.answer(question, found, context.clock.wall_ns()))
 
     @router.get("/v1/prefetch")
     def prefetch(*, start_ns: int | None = None, end_ns: int | None = None, engine: str | None = None) -> Response:
         """What became of every prefetched block, by tier and tenant."""
-        window = span_of("window", start_ns, end_ns)
+        bounds = _bounds(start_ns, end_ns, engine)
         with context.store.read() as cursor:
-            account = prefetch_account(cursor, Bounds(*(window or (None, None)), engine), context.answers.device())
+            account = prefetch_account(cursor, bounds, context.answers.device())
         return reply(account)
 
     return router
+
+
+def _bounds(start_ns: int | None, end_ns: int | None, engine: str | None) -> Bounds:
+    """Both bounds of time or neither, and an engine or all."""
+    window = span_of("window", start_ns, end_ns)
+    return Bounds(engine=engine) if window is None else Bounds(*window, engine)
