@@ -51,7 +51,7 @@ def test_a_store_is_judged_like_the_file(tmp_path: Path) -> None:
     with Store.open(str(db)) as store:
         rows = held.table.drop_columns(["stream_id"])
         rows = rows.append_column("extra", [[None] * rows.num_rows]).cast(table([]).schema)
-        store.submit(Incoming(DecodedBatch(header(rows["seq"].to_pylist()), rows), 1)).result(30)
+        store.submit(Incoming(DecodedBatch(header([int(str(seq)) for seq in rows["seq"].to_pylist()]), rows), 1)).result(30)
     done = run("--db", str(db), "--json")
 
     assert 1 == done.returncode, done.stderr
