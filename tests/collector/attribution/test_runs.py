@@ -1,5 +1,7 @@
 """Whole runs of a simulated engine: each fault gets its code, health gets silence, and drills are never read."""
 
+import os
+
 import msgspec
 import pytest
 from kvtrail_collector.attribution import attribute
@@ -7,6 +9,8 @@ from kvtrail_collector.attribution_shapes import Attribution
 
 from tests.collector.attribution.synthetic import SECOND, Fault, Plan, Run, simulate, stream_table, without_drills
 
+IS_LONG = bool(os.environ.get("KVTRAIL_LONG"))
+FAULTY_SEEDS, HEALTHY_SEEDS = (10, 30) if IS_LONG else (3, 6)
 FAULTY = {
     Fault.NVME_SLOW: ("TIER_SLOW", "nvme"),
     Fault.NVME_QUEUE: ("TIER_QUEUE", "nvme"),
@@ -20,7 +24,7 @@ def plan(seed: int, fault: Fault) -> Plan:
     return Plan(seed=seed, fault=fault, start_s=start, end_s=start + 15 + (seed * 7) % 16)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(FAULTY_SEEDS))
 @pytest.mark.parametrize("fault", FAULTY, ids=lambda fault: fault.value)
 def test_fault(fault: Fault, seed: int) -> None:
     """The first verdict names the fault, in a window that is the fault's own to a few seconds."""
@@ -36,7 +40,7 @@ def test_fault(fault: Fault, seed: int) -> None:
     assert abs(answer.window.end_ns - end) < 5 * SECOND
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(HEALTHY_SEEDS))
 def test_healthy(seed: int) -> None:
     """A run in which nothing goes wrong gives no window and no verdict."""
     answer = attribute(simulate(Plan(seed=seed)).table(), seed=seed)

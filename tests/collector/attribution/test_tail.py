@@ -25,7 +25,7 @@ def one_stratum(window: int, reference: int) -> Strata:
 
 
 @given(_AMOUNTS, _AMOUNTS, st.sampled_from(QUANTILES), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_differences_add_up(window: list[list[int]], reference: list[list[int]], p: Fraction, data: st.DataObject) -> None:
     """The differences of all causes add up to `within`, and mix and within to the whole, exactly, whatever the strata."""
     there = data.draw(st.lists(st.integers(0, 2), min_size=len(reference), max_size=len(reference)))
@@ -39,7 +39,7 @@ def test_differences_add_up(window: list[list[int]], reference: list[list[int]],
 
 
 @given(_AMOUNTS, st.sampled_from(QUANTILES), st.lists(st.integers(1, 9), min_size=3, max_size=3), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_mass(amounts: list[list[int]], p: Fraction, weights: list[int], data: st.DataObject) -> None:
     """The tail has a mass of exactly 1 - p, ties or not, and nobody in it is faster than somebody outside."""
     requests, parts = population(amounts), [Fraction(weight, 7) for weight in weights]
