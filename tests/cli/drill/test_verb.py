@@ -34,7 +34,9 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
     """Asked again for more, only what is missing is made, and all of it is summed up."""
     told: list[str] = []
     for populations in (1, 2, 2):
-        choice = AccuracyChoice(False, ("nvme-slow",), (), 1, "all", tmp_path, populations)
+        choice = AccuracyChoice(
+            live=False, faults=("nvme-slow",), strengths=(), seeds=1, count="all", folder=tmp_path, populations=populations
+        )
         answer, _ = run_accuracy(choice, lambda _done, total: told.append(str(total)), told.append)
     path = tmp_path / "generated" / "results.jsonl"
 
