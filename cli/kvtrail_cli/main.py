@@ -22,6 +22,7 @@ from kvtrail_cli.commands import (
     export,
     loss,
     rebuild,
+    sql,
     why,
 )
 from kvtrail_cli.errors import CommandError, Exit, command_errors
@@ -34,7 +35,7 @@ APP: Final = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (demo, diagnose, attribute, why, block, loss, compare, dashboard, doctor, rebuild):
+for verb in (demo, diagnose, attribute, why, block, loss, compare, dashboard, doctor, rebuild, sql):
     APP.command(name=verb.NAME)(verb.command)
 APP.add_typer(engine.APP, name="engine")
 APP.add_typer(agent.APP, name="agent")

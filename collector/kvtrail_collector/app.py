@@ -26,6 +26,7 @@ from kvtrail_collector.routes import (
     recorder_routes,
     request_routes,
     series_routes,
+    sql_routes,
     tenant_routes,
     tier_routes,
     verdict_routes,
@@ -37,7 +38,7 @@ from kvtrail_collector.store import Store
 
 _DECODING_THREADS: Final = 4
 _ROUTES: Final = (
-    *(event_routes, loss_routes, health_routes, request_routes, analysis_routes, verdict_routes),
+    *(event_routes, loss_routes, health_routes, request_routes, analysis_routes, verdict_routes, sql_routes),
     *(series_routes, tier_routes, tenant_routes, recorder_routes, rebuild_routes, export_routes),
 )
 

@@ -9,6 +9,7 @@ from kvtrail_collector.routes.rebuild import rebuild_routes
 from kvtrail_collector.routes.recorder import recorder_routes
 from kvtrail_collector.routes.requests import request_routes
 from kvtrail_collector.routes.series import series_routes
+from kvtrail_collector.routes.sql import sql_routes
 from kvtrail_collector.routes.tenants import tenant_routes
 from kvtrail_collector.routes.tiers import tier_routes
 from kvtrail_collector.routes.verdicts import verdict_routes
@@ -23,6 +24,7 @@ __all__ = [
     "recorder_routes",
     "request_routes",
     "series_routes",
+    "sql_routes",
     "tenant_routes",
     "tier_routes",
     "verdict_routes",
