@@ -26,6 +26,7 @@ from kvtrail_collector.questions.recorder import Recorder
 from kvtrail_collector.questions.tenant_accounts import Tenants
 from kvtrail_collector.questions.tier_moves import Tiers
 from kvtrail_collector.rebuild_shapes import Rebuilt
+from kvtrail_collector.sql_shapes import SqlAnswer
 from kvtrail_collector.why import Why
 
 ANSWERS = {
@@ -35,6 +36,7 @@ ANSWERS = {
     "block": BlockLife,
     "diagnose": Verdicts,
     "loss": Loss,
+    "sql": SqlAnswer,
     "doctor": Diagnosis,
     "rebuild": Rebuilt,
     "engine run": EngineRun,

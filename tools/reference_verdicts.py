@@ -40,7 +40,7 @@ def _rule(rule: Rule) -> str:
         *([f"- needs {'; '.join(_need(need) for need in rule.needs)}"] if rule.needs else []),
         *[_threshold(threshold) for threshold in rule.thresholds],
         "",
-        "Check by hand:",
+        "Check by hand, with `kvtrail sql`:",
         "",
         f"```sql\n{with_numbers(rule.check)}\n```",
         "",
