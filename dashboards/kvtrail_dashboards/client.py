@@ -70,9 +70,9 @@ class CollectorClient:
         """Engines, tenants and models that there are."""
         return self._ask("/v1/engines", {}, Engines)
 
-    def verdicts(self, *, engine: str | None) -> Verdicts:
-        """All that is wrong with an engine; the collector computes for up to seconds."""
-        return self._ask("/v1/verdicts", {"engine": engine}, Verdicts)
+    def verdicts(self, asked: Asked) -> Verdicts:
+        """All that is wrong with an engine in a stretch of time; the collector computes for up to seconds."""
+        return self._ask("/v1/verdicts", _both_or_none(asked), Verdicts)
 
     def latency(self, asked: Asked, *, ttft_ms: float, tpot_ms: float) -> Latency:
         """TTFT and TPOT over time, and the share of requests within an objective."""
@@ -88,9 +88,8 @@ class CollectorClient:
         return self._ask("/v1/event", who, OneEvent)
 
     def prefetch_account(self, asked: Asked) -> PrefetchAccount:
-        """What prefetches gave and took; the collector takes both bounds of a stretch of time or none."""
-        bounds = {} if asked.start_ns is None or asked.end_ns is None else {"start_ns": asked.start_ns, "end_ns": asked.end_ns}
-        return self._ask("/v1/prefetch", {"engine": asked.engine, **bounds}, PrefetchAccount)
+        """What prefetches gave and took."""
+        return self._ask("/v1/prefetch", _both_or_none(asked), PrefetchAccount)
 
     def block(self, block: str, *, engine: str) -> Block:
         """The life of a block: where its copies were."""
@@ -107,6 +106,13 @@ class CollectorClient:
         if response.status_code != HTTPStatus.OK:
             raise _refusal(response.status_code, path, body)
         return _read(body, path, shape)
+
+
+def _both_or_none(asked: Asked) -> Params:
+    """An engine, and a stretch of time where it has both ends: some questions take no other."""
+    if asked.start_ns is None or asked.end_ns is None:
+        return {"engine": asked.engine}
+    return {"engine": asked.engine, "start_ns": asked.start_ns, "end_ns": asked.end_ns}
 
 
 def _bounded(response: httpx.Response, path: str) -> bytes:

@@ -24,6 +24,8 @@ from kvtrail_dashboards.page_answers import (
 from kvtrail_dashboards.settings import load_settings
 
 FRESH_S: Final = 5
+VERDICTS_FRESH_S: Final = 20
+"""Verdicts cost the collector more than all else, and do not change by the second."""
 _ENTRIES: Final = 32
 
 
@@ -41,11 +43,11 @@ def fetch_latency(asked: Asked, ttft_ms: int, tpot_ms: int) -> Latency:
         return client.latency(asked, ttft_ms=ttft_ms, tpot_ms=tpot_ms)
 
 
-@st.cache_data(ttl=FRESH_S, max_entries=_ENTRIES, show_spinner=False)
-def fetch_verdicts(engine: str) -> Verdicts:
-    """All that is wrong with an engine; may take seconds."""
+@st.cache_data(ttl=VERDICTS_FRESH_S, max_entries=_ENTRIES, show_spinner=False)
+def fetch_verdicts(asked: Asked) -> Verdicts:
+    """All that is wrong with an engine; takes seconds where there are many events."""
     with CollectorClient(load_settings(os.environ)) as client:
-        return client.verdicts(engine=engine)
+        return client.verdicts(asked)
 
 
 @st.cache_data(ttl=FRESH_S, max_entries=_ENTRIES, show_spinner=False)

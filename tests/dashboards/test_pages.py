@@ -7,7 +7,7 @@ from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.settings import COLLECTOR_URL
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboards.answers import BIG_ID, Json, engines, loss, stream
+from tests.dashboards.answers import BIG_ID, Json, engines, loss, stream, verdict, window
 from tests.dashboards.open_app import OpenPlace, app_of, link_of, said
 from tests.dashboards.page_answers import latency, page_answers, prefetches, recorder, tiers
 
@@ -72,6 +72,25 @@ def test_an_empty_stretch_of_time_says_so(open_place: OpenPlace) -> None:
     empty = latency() | {"series": [], "total": {"requests": 0}}
 
     assert "No request arrived in this stretch of time." in said(open_place(Place.NOW, page_answers(latency=empty))[0])
+
+
+def test_a_broken_rule_leads_to_its_event_and_is_no_spike(open_place: OpenPlace) -> None:
+    """What is no matter of a spike has no window to explain, but an event that shows it."""
+    broken = verdict("READ_AFTER_INVALIDATE", basis="invariant", share=0.0, confidence=1.0)
+    page, _ = open_place(Place.NOW, page_answers(verdicts={"verdicts": [broken], "window": window(0, 100)}))
+
+    assert links(page)["See it happen"]["event"] == [f"engine-a/{BIG_ID}/0/12"]
+    assert "Explain this spike" not in links(page)
+    assert "Certainty 100 %." in said(page)
+
+
+def test_figures_stand_also_where_verdicts_do_not_come(open_place: OpenPlace) -> None:
+    """A collector that cannot judge in time takes its own place only."""
+    given = {path: answer for path, answer in page_answers().items() if path != "/v1/verdicts"}
+    page, _ = open_place(Place.NOW, given)
+
+    assert values(page)["TTFT, P99"] == "35.0 ms"
+    assert "No such thing is stored" in said(page)
 
 
 def test_a_measure_that_nothing_has_is_no_chart(open_place: OpenPlace) -> None:

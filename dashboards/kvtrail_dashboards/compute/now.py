@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from kvtrail_dashboards.answers import Loss, Verdict, Window
+from kvtrail_dashboards.compute.events import name_of_event
 from kvtrail_dashboards.compute.figures import duration, percent
 from kvtrail_dashboards.compute.latency import Band, LatencyPoint, LatencyView
 from kvtrail_dashboards.compute.verdict_words import words_of
@@ -17,6 +18,7 @@ DEFAULT_TTFT_MS: Final = 500
 DEFAULT_TPOT_MS: Final = 100
 MAX_VERDICTS: Final = 5
 _NS_PER_MS: Final = 1_000_000
+_POPULATION: Final = "population"
 _GOOD: Final = 0.99
 _FAIR: Final = 0.95
 
@@ -42,13 +44,14 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class VerdictLine:
-    """One verdict in a line, with the window in which to look closer."""
+    """One verdict in a line, and where to look closer: the spike's window, or an event that shows it."""
 
     code: str
     where: str
     headline: str
     sure: str
     window: tuple[int, int] | None
+    event: str | None
 
 
 def tiles(latency: Latency, loss: Loss, engine: str, ttft_ms: int, tpot_ms: int) -> tuple[Tile, ...]:
@@ -92,6 +95,11 @@ def latency_views(latency: Latency, engine: EngineRow, spike: Window | None) -> 
 def verdict_lines(verdicts: tuple[Verdict, ...]) -> tuple[VerdictLine, ...]:
     """The gravest verdicts, in the collector's order."""
     return tuple(_verdict_line(verdict) for verdict in verdicts[:MAX_VERDICTS])
+
+
+def spike_of(verdicts: tuple[Verdict, ...]) -> Window | None:
+    """The spike that verdicts are about; those of a mechanism or a broken rule are about all that was looked at."""
+    return next((verdict.window for verdict in verdicts if verdict.basis == _POPULATION), None)
 
 
 def pressure_lines(pressure: Pressure) -> tuple[str, ...]:
@@ -160,7 +168,8 @@ def _verdict_line(verdict: Verdict) -> VerdictLine:
     """One verdict in a line."""
     words = words_of(verdict)
     window = verdict.window
-    sure = f"{words.share} of the excess, certainty {words.certainty}" if verdict.share is not None else words.certainty
-    return VerdictLine(
-        words.code, words.where, words.headline, sure, (window.start_ns, window.end_ns) if window is not None else None
-    )
+    of_a_spike = verdict.basis == _POPULATION
+    sure = f"{words.share} of the excess, certainty {words.certainty}" if of_a_spike else f"Certainty {words.certainty}."
+    held = (window.start_ns, window.end_ns) if window is not None and of_a_spike else None
+    event = name_of_event(verdict.events[0]) if verdict.events and not of_a_spike else None
+    return VerdictLine(words.code, words.where, words.headline, sure, held, event)

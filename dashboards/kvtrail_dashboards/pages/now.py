@@ -5,6 +5,7 @@ from typing import Final
 
 import streamlit as st
 
+from kvtrail_dashboards.answers import Window
 from kvtrail_dashboards.charts.latency import latency_chart
 from kvtrail_dashboards.compute.latency import LatencyView
 from kvtrail_dashboards.compute.notices import nothing_in_range, notices_of_losses
@@ -14,17 +15,19 @@ from kvtrail_dashboards.compute.now import (
     VerdictLine,
     latency_views,
     pressure_lines,
+    spike_of,
     tiles,
     verdict_lines,
 )
+from kvtrail_dashboards.errors import CollectorError
 from kvtrail_dashboards.fetch import fetch_loss
 from kvtrail_dashboards.fetch_pages import fetch_latency, fetch_pressure, fetch_verdicts
 from kvtrail_dashboards.link import View
-from kvtrail_dashboards.page_answers import Latency, Verdicts
+from kvtrail_dashboards.page_answers import Latency
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.frame import Frame, framed
 from kvtrail_dashboards.sections.nav import link_to
-from kvtrail_dashboards.sections.notice import show_notice
+from kvtrail_dashboards.sections.notice import show_error, show_notice
 from kvtrail_dashboards.sections.steer import go_to
 from kvtrail_dashboards.sections.text import plain
 from kvtrail_dashboards.sections.tiles import tiles_section
@@ -38,24 +41,35 @@ def page() -> None:
 
 
 def _draw(frame: Frame) -> None:
-    """Cheap answers first, so that figures stand while verdicts are computed."""
+    """What is cheap first, so that figures and charts stand while verdicts are computed; their place is above the charts."""
     ttft_ms, tpot_ms = frame.view.slo_ttft_ms or DEFAULT_TTFT_MS, frame.view.slo_tpot_ms or DEFAULT_TPOT_MS
     loss, latency = fetch_loss(), fetch_latency(frame.asked, ttft_ms, tpot_ms)
     for notice in notices_of_losses(loss, frame.engine.engine):
         show_notice(notice)
     tiles_section(tiles(latency, loss, frame.engine.engine, ttft_ms, tpot_ms))
-    wrong, charts = st.container(), st.container()
-    with wrong, st.spinner("Looking for what is wrong …"):
-        verdicts = fetch_verdicts(frame.engine.engine)
-        _wrong(frame, verdicts)
-        _held(frame)
-    with charts:
-        _charts(frame, latency, verdicts)
-        _objective(frame.view, ttft_ms, tpot_ms)
+    _held(frame)
+    wrong, charts = st.container(), st.empty()
+    with charts.container():
+        _charts(frame, latency, None)
+    _objective(frame.view, ttft_ms, tpot_ms)
+    with wrong:
+        spike = _wrong(frame)
+    if spike is not None:
+        with charts.container():
+            _charts(frame, latency, spike)
 
 
-def _wrong(frame: Frame, verdicts: Verdicts) -> None:
-    """The verdicts, each with the way to its explanation."""
+def _wrong(frame: Frame) -> Window | None:
+    """The verdicts, each with the way to its explanation; gives the spike, if one was found.
+
+    A collector that cannot judge in time does not take the page with it.
+    """
+    try:
+        with st.spinner("Looking for what is wrong …"):
+            verdicts = fetch_verdicts(frame.asked)
+    except CollectorError as error:
+        show_error(error)
+        return None
     lines = verdict_lines(verdicts.verdicts)
     if not lines:
         st.success("Nothing is found to be wrong.", icon=":material/check_circle:")
@@ -64,6 +78,7 @@ def _wrong(frame: Frame, verdicts: Verdicts) -> None:
     if verdicts.missing:
         with st.expander(f"What could not be looked at ({len(verdicts.missing)})"):
             st.markdown("\n".join(f"- `{one.kind or one.field or ''}`: {plain(one.so_what)}" for one in verdicts.missing))
+    return spike_of(verdicts.verdicts)
 
 
 def _verdict(frame: Frame, line: VerdictLine) -> None:
@@ -71,9 +86,11 @@ def _verdict(frame: Frame, line: VerdictLine) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         where = f" :gray[{plain(line.where)}]" if line.where else ""
         st.markdown(f":red[:material/error:] `{line.code}`{where} **{plain(line.headline)}**  \n{plain(line.sure)}")
-        view = frame.view.about()
-        view = replace(view, engine=frame.engine.engine)
-        link_to(Place.SPIKE, "Explain this spike", view.with_window(*line.window) if line.window else view, icon=_FURTHER)
+        view = replace(frame.view.about(), engine=frame.engine.engine)
+        if line.window is not None:
+            link_to(Place.SPIKE, "Explain this spike", view.with_window(*line.window), icon=_FURTHER)
+        elif line.event is not None:
+            link_to(Place.REQUEST, "See it happen", replace(view, event=line.event), icon=_FURTHER)
 
 
 def _held(frame: Frame) -> None:
@@ -82,13 +99,13 @@ def _held(frame: Frame) -> None:
         st.warning(plain(line), icon=":material/pan_tool:")
 
 
-def _charts(frame: Frame, latency: Latency, verdicts: Verdicts) -> None:
-    """Both latencies over time, side by side; a stretch that is drawn with the mouse can be explained."""
+def _charts(frame: Frame, latency: Latency, spike: Window | None) -> None:
+    """Both latencies over time, side by side; the spike is marked."""
     empty = nothing_in_range("No request arrived", arrived=bool(latency.series))
     if empty is not None:
         show_notice(empty)
         return
-    views = latency_views(latency, frame.engine, verdicts.window)
+    views = latency_views(latency, frame.engine, spike)
     for place, view, name in zip(st.columns(2, gap="large"), views, ("TTFT", "TPOT"), strict=True):
         with place:
             _chart(view, name)
@@ -100,7 +117,7 @@ def _chart(view: LatencyView, name: str) -> None:
     if not view.measured:
         st.caption("No request of this stretch of time has one.")
         return
-    st.altair_chart(latency_chart(view), width="stretch", key=f"chart-{name}")
+    st.altair_chart(latency_chart(view), width="stretch")
     st.caption(f"One point every {view.bucket_ms / 1_000:g} s, by time of arrival.")
 
 
