@@ -18,6 +18,7 @@ from kvtrail_collector.diagnose_shapes import Verdicts
 from kvtrail_collector.doctor_shapes import Diagnosis
 from kvtrail_collector.engine_shapes import Engines
 from kvtrail_collector.loss_shapes import Loss
+from kvtrail_collector.prefetch_shapes import PrefetchAccount
 from kvtrail_collector.questions.latency import Latency
 from kvtrail_collector.questions.one_event import OneEvent
 from kvtrail_collector.questions.prefetch_flow import PrefetchFlow
@@ -54,6 +55,7 @@ ROUTES = {
     "/v1/engines": Engines,
     "/v1/event": OneEvent,
     "/v1/latency": Latency,
+    "/v1/prefetch": PrefetchAccount,
     "/v1/prefetch/flow": PrefetchFlow,
     "/v1/pressure": Pressure,
     "/v1/recorder": Recorder,

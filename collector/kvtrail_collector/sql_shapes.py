@@ -1,8 +1,10 @@
 """What `kvtrail sql` answers; loads no database."""
 
+from typing import Any
+
 import msgspec
 
-Cell = bool | int | float | str | list[object] | dict[str, object] | None
+Cell = bool | int | float | str | list[Any] | dict[str, Any] | None
 
 
 class SqlAnswer(msgspec.Struct, frozen=True):
