@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -134,6 +136,7 @@ def test_a_typed_id_is_shown(seen: Seen, dashboard: Served) -> None:
     expect(seen.page.get_by_role("heading", name="Timeline of request r100", exact=True)).to_be_visible(timeout=SHOWN_MS)
 
 
+@pytest.mark.timeout(600)
 def test_many_readers_at_once_see_the_same(browser: Browser, dashboard: Served) -> None:
     """Each session has a page of its own; none waits for ever, none sees an error."""
     contexts = [browser.new_context() for _ in range(SESSIONS)]
@@ -147,6 +150,7 @@ def test_many_readers_at_once_see_the_same(browser: Browser, dashboard: Served) 
         context.close()
 
 
+@pytest.mark.timeout(1_800)
 def test_refreshing_takes_no_more_memory_each_time(seen: Seen, dashboard: Served) -> None:
     """A page that stays open all night is drawn again and again; the first rounds warm up what is kept once."""
     seen.page.goto(dashboard.url)
@@ -156,6 +160,24 @@ def test_refreshing_takes_no_more_memory_each_time(seen: Seen, dashboard: Served
 
     assert _rss_mb(dashboard.pid) - before_mb < GROWTH_MB
     assert seen.console == []
+
+
+@pytest.mark.skipif(not LONG, reason="a real run of a minute and a half: make test-long")
+@pytest.mark.timeout(600)
+def test_the_cause_that_was_injected_into_a_real_run_is_what_the_page_names(browser: Browser, private_dir: Path) -> None:
+    """Engine, recorder, collector and pages are the real ones; a disk that is slow for a while is what *Spike* says."""
+    words = ("demo", "--headless", "--json", "--fault", "nvme-slow", "--seed", "11", "--dir", str(private_dir / "demo"))
+    subprocess.run([sys.executable, "-m", "kvtrail_cli.main", *words], check=True, capture_output=True)
+    with (
+        serving_collector(private_dir / "demo" / "events.duckdb") as url,
+        serving_dashboard(url, private_dir / "streamlit.log") as (home, _),
+    ):
+        page = browser.new_page()
+        page.goto(f"{home}/spike")
+
+        expect(page.get_by_text("TIER_SLOW", exact=True)).to_be_visible(timeout=SHOWN_MS)
+        expect(page.get_by_text("Reading from nvme got slower.")).to_be_visible()
+        page.close()
 
 
 def _refresh(page: Page, times: int) -> None:
