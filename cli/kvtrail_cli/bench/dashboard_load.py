@@ -106,5 +106,12 @@ def _second(now_ns: int, second: int) -> list[Event]:
 def _sample(now_ns: int, tier: Tier, second: int) -> Event:
     """A tier at one moment."""
     used = _CAPACITY_BYTES * (second % 100) // 100
-    sizes = {"capacity_bytes": _CAPACITY_BYTES, "used_bytes": used, "evictable_bytes": used}
-    return events.CapacitySampled(tier=tier, depth=second % 7, in_flight=second % 3, t_ns=now_ns, **sizes)
+    return events.CapacitySampled(
+        tier=tier,
+        capacity_bytes=_CAPACITY_BYTES,
+        used_bytes=used,
+        evictable_bytes=used,
+        depth=second % 7,
+        in_flight=second % 3,
+        t_ns=now_ns,
+    )

@@ -36,7 +36,8 @@ def perfetto_trace(processes: Sequence[Process]) -> bytes:
     uuids = iter(range(1, 1 << 62))
     for number, process in enumerate(processes, 1):
         trace.packet.extend(_process(process, number, uuids))
-    return trace.SerializeToString()
+    serialised: bytes = trace.SerializeToString()
+    return serialised
 
 
 def _clocks(process: Process) -> TracePacket:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 from kvtrail_schema.kinds import Kind
@@ -39,7 +39,8 @@ SELECT stream_id, tier, t_ns, used_bytes, depth FROM events
 WHERE {IN_STREAMS} AND kind = {Kind.CAPACITY_SAMPLED.value} AND ns IS NULL AND tier IS NOT NULL
     AND t_ns >= $start_ns AND t_ns < $end_ns ORDER BY t_ns LIMIT {MOST_SLICES + 1}
 """  # noqa: S608  # constants of ours
-_Row = tuple[int, ...]
+_Row = tuple[Any, ...]
+"""A row as DuckDB gives it: its columns are those of the query."""
 
 
 def timeline(cursor: duckdb.DuckDBPyConnection, chosen: Chosen) -> list[Process]:

@@ -55,10 +55,9 @@ def _restored() -> Iterator[Event]:
     for kind, at in ((e.SwapInQueued, 0), (e.SwapInStarted, 10 * MS)):
         for block in (BIG, BlockId(2)):
             yield kind(op=OpId(1), src=Tier.NVME, dst=Tier.GPU, block=block, req=who, t_ns=SECOND + at)
-    for block, parts in ((BIG, {"queue_ns": 10 * MS, "io_ns": 30 * MS}), (BlockId(2), {})):
-        yield e.SwapInLoaded(
-            op=OpId(1), src=Tier.NVME, dst=Tier.GPU, block=block, bytes=512, tokens=16, req=who, t_ns=SECOND + 40 * MS, **parts
-        )
+    loaded = e.SwapInLoaded(op=OpId(1), src=Tier.NVME, dst=Tier.GPU, bytes=512, tokens=16, req=who, t_ns=SECOND + 40 * MS)
+    yield msgspec.structs.replace(loaded, block=BIG, queue_ns=10 * MS, io_ns=30 * MS)
+    yield msgspec.structs.replace(loaded, block=BlockId(2))
     yield e.RequestFirstToken(req=who, t_ns=SECOND + 50 * MS)
     yield e.RequestFinished(req=who, tokens=5, t_ns=SECOND + 90 * MS)
 
