@@ -69,6 +69,17 @@ def block_of(name: str) -> int:
     return int(digits, 16)
 
 
+def apart(window: Span | None, reference: Span | None) -> None:
+    """See that a window is not compared with itself.
+
+    Raises:
+        QuestionInvalid: the two have time in common.
+    """
+    if window and reference and window[0] < reference[1] and reference[0] < window[1]:
+        what = f"the window {window} and the reference {reference} have time in common"
+        raise QuestionInvalid(what, where="reference", do="give a reference that lies before or after the window")
+
+
 class Answers:
     """Computes each answer once for each version of the stored data."""
 

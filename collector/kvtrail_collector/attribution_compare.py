@@ -12,7 +12,7 @@ from kvtrail_collector.population import Population
 
 MIN_LIFT_SHARE: Final = 0.10
 MIN_KNOWN_SHARE: Final = 0.2
-MOST_CHANCE: Final = 0.01
+MOST_CHANCE: Final = 0.025
 MIX_SHARE: Final = 0.8
 LOWEST_FALLBACK: Final = Fraction(90, 100)
 

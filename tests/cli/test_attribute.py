@@ -71,8 +71,9 @@ def test_for_people(recorded: RunningCollector) -> None:
         (("--window", "noon"), "noon"),
         (("--window", "last 5m", "--start-ns", "1"), "twice"),
         (("--start-ns", "5"), "both bounds"),
+        (("--window", "10..50", "--reference", "40..90"), "time in common"),
     ],
-    ids=["no-time", "twice", "half"],
+    ids=["no-time", "twice", "half", "overlap"],
 )
 def test_nonsense(recorded: RunningCollector, words: tuple[str, ...], said: str) -> None:
     """A window that is none is an error of one line that says what is wrong with it."""

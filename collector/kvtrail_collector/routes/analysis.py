@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 
 from kvtrail_collector.access import require
-from kvtrail_collector.answers import AttributionQuestion, span_of
+from kvtrail_collector.answers import AttributionQuestion, apart, span_of
 from kvtrail_collector.attribution_shapes import Measure
 from kvtrail_collector.context import Context
 from kvtrail_collector.replies import reply
@@ -34,6 +34,7 @@ def analysis_routes(context: Context) -> APIRouter:
         """The excess of the window's tail by component and tier; a window or reference that is not given is searched for."""
         window = span_of("window", start_ns, end_ns)
         reference = span_of("reference", reference_start_ns, reference_end_ns)
+        apart(window, reference)
         question = AttributionQuestion(window, reference, engine, seed, measure)
         return reply(context.answers.attribution(question))
 

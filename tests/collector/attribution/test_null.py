@@ -34,15 +34,15 @@ def test_searching_makes_no_false_alarm() -> None:
 
 @pytest.mark.parametrize("temper", TEMPERS)
 def test_windows_that_were_given(temper: str) -> None:
-    """A healthy window that somebody pointed at names a cause hardly ever, too."""
+    """A healthy window that somebody pointed at names a cause hardly ever; where windows differ by a third anyway, seldom."""
     window = (90 * SECOND, 130 * SECOND)
     names = [named(simulate(healthy(temper, seed)), window, seed=seed) for seed in range(1_000, 1_000 + RUNS // 3)]
 
-    assert sum(name is not None for name in names) <= max(RUNS // 150, 1), names
+    assert sum(name is not None for name in names) <= (0.1 if temper == "wild" else 0.02) * len(names) + 0.9, names
 
 
 def test_restless_company_is_kept_together() -> None:
     """Bursts of several seconds, again and again, are no spell: without keeping them together one run in ten would have one."""
     found = [search_window(simulate(healthy("wild", seed)), seed=seed) for seed in range(500, 500 + RUNS)]
 
-    assert sum(window is not None for window in found) <= max(RUNS // 30, 2)
+    assert sum(window is not None for window in found) <= 0.06 * RUNS + 1
