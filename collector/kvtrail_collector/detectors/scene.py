@@ -112,18 +112,22 @@ _NAMESPACES: Final = f'SELECT ns, "text" FROM window_events WHERE kind = {Kind.N
 _COUNTED: Final = tuple(
     column.name for column in COLUMNS.values() if column.width in {Width.U64, Width.U32} and column.name not in _IDS
 )
-"""Columns that are subtracted from each other: made signed, so that a difference may be negative."""
+"""Columns that are added up and subtracted: made signed, so that a difference may be negative."""
+
+_MOST: Final = 2**60
+"""Larger figures cannot be true (36 years in nanoseconds), and would overflow sums: one of them must not blind a rule."""
 
 
 def _view(bounds: Bounds) -> str:
     """The statement that bounds the events; a view takes no parameters, so that texts are quoted here."""
-    terms = [f"kind NOT IN ({_DRILLS})"]
+    terms = [f"kind NOT IN ({_DRILLS})", f"t_ns BETWEEN -{_MOST} AND {_MOST}"]
     terms += [] if bounds.start_ns is None else [f"(t_ns >= {int(bounds.start_ns)} OR kind IN ({_DECLARED}))"]
     terms += [] if bounds.end_ns is None else [f"t_ns < {int(bounds.end_ns)}"]
     if bounds.engine is not None:
         quoted = bounds.engine.replace("'", "''")
         terms.append(f"stream_id IN (SELECT stream_id FROM streams WHERE engine = '{quoted}')")  # noqa: S608 - quoted above
-    signed = ", ".join(f'TRY_CAST("{name}" AS BIGINT) AS "{name}"' for name in _COUNTED)
+    signed = ", ".join(f'CASE WHEN "{name}" <= {_MOST} THEN "{name}"::BIGINT END AS "{name}"' for name in _COUNTED)
+    signed += f", CASE WHEN deadline_ns BETWEEN -{_MOST} AND {_MOST} THEN deadline_ns END AS deadline_ns"
     columns = f"SELECT * REPLACE ({signed}) FROM events"  # noqa: S608 - names of ours
     return f"CREATE OR REPLACE TEMP VIEW window_events AS {columns} WHERE {' AND '.join(terms)}"
 
