@@ -64,7 +64,7 @@ def ahead(url: str, folder: Path) -> None:
 def named(url: str, folder: Path) -> Path:
     """A configuration with names for the tenants that there are."""
     tenants = httpx.get(f"{url}/v1/engines", trust_env=False).json()["tenants"]
-    lines = [f'{tenant["id"]} = "{name}"' for tenant, name in zip(tenants, ("search", "chat"), strict=False)]
+    lines = [f'{tenant["id"]} = "{name}"' for tenant, name in zip(tenants, ("search", "chat", "code", "batch"), strict=False)]
     names, config = folder / "names.toml", folder / "kvtrail.toml"
     names.write_text("[tenants]\n" + "\n".join(lines) + "\n", encoding="utf-8")
     config.write_text(f'[collector]\nnames_file = "{names}"\n', encoding="utf-8")

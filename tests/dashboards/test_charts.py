@@ -1,10 +1,13 @@
 """Charts: units on every axis, one colour a family, nothing drawn from nothing. They are looked at in the browser test."""
 
+from datetime import UTC, datetime
+
 import msgspec
 from kvtrail_dashboards.answers import Attribution, Series, Why
 from kvtrail_dashboards.charts.excess import excess_chart
 from kvtrail_dashboards.charts.latency import latency_chart
 from kvtrail_dashboards.charts.palette import COLOURS, Chart
+from kvtrail_dashboards.charts.stacks import TimeSlice, stacked_time
 from kvtrail_dashboards.charts.timeline import hidden_chart, waterfall_chart
 from kvtrail_dashboards.compute.excess import excess_bars
 from kvtrail_dashboards.compute.families import Family
@@ -68,3 +71,13 @@ def test_without_a_spike_nothing_is_marked() -> None:
 def test_a_waterfall_says_in_what_order_its_parts_stand() -> None:
     """Parts have no place in time; nobody should read one into the chart."""
     assert all("order of the ledger" in title for title in titles(waterfall_chart(TIMELINE.waterfall)))
+
+
+def test_what_ended_differently_in_one_bucket_stands_on_top_of_each_other() -> None:
+    """The height of a bucket is all that was issued in it; parts stand in the order of the colours."""
+    start, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)
+    slices = [TimeSlice(start, end, "wasted", 3), TimeSlice(start, end, "used", 5)]
+    chart = stacked_time(slices, {"used": "#009E73", "wasted": "#D55E00"}, "blocks")
+    (rows,) = chart.to_dict()["datasets"].values()
+
+    assert [(row["part"], row["low"], row["high"]) for row in rows] == [("used", 0, 5), ("wasted", 5, 8)]

@@ -1,6 +1,6 @@
 """Shares of a whole: one bar for each row, cut by outcome; and the same over time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -63,21 +63,16 @@ def stacked_bars(slices: Sequence[Slice], colours: Mapping[str, str], title: str
 
 def stacked_time(slices: Sequence[TimeSlice], colours: Mapping[str, str], title: str) -> Chart:
     """A bar for each bucket of time. Draws only."""
-    frame = pd.DataFrame(
-        [(one.start, one.end, one.part, one.amount) for one in slices], columns=["start", "end", "part", "amount"]
-    )
-    frame["place"] = [list(colours).index(part) for part in frame["part"]]
+    frame = pd.DataFrame(_piled(slices, list(colours)), columns=["start", "end", "part", "amount", "low", "high"])
     drawn: Chart = (
         alt.Chart(frame)
-        .mark_bar()
+        .mark_rect()
         .encode(
-            x=alt.X(
-                "start:T", scale=alt.Scale(type="utc"), title="UTC", axis=alt.Axis(format="%H:%M:%S", labelOverlap="greedy")
-            ),
+            x=alt.X("start:T", scale=alt.Scale(type="utc"), title="UTC", axis=_time_axis()),
             x2="end:T",
-            y=alt.Y("amount:Q", title=title, stack=True),
+            y=alt.Y("low:Q", title=title),
+            y2="high:Q",
             color=_colour(colours, list(frame["part"])),
-            order=alt.Order("place:Q"),
             tooltip=[
                 alt.Tooltip("start:T", title="UTC from", format="%H:%M:%S", formatType="utc"),
                 alt.Tooltip("part:N", title="part"),
@@ -89,8 +84,22 @@ def stacked_time(slices: Sequence[TimeSlice], colours: Mapping[str, str], title:
     return drawn
 
 
+def _piled(slices: Sequence[TimeSlice], order: Sequence[str]) -> Iterator[tuple[datetime, datetime, str, float, float, float]]:
+    """Each slice from where those below it end: Vega piles up bars of points in time, not of stretches."""
+    reached: dict[datetime, float] = {}
+    for one in sorted(slices, key=lambda one: (one.start, order.index(one.part))):
+        low = reached.get(one.start, 0.0)
+        reached[one.start] = low + one.amount
+        yield one.start, one.end, one.part, one.amount, low, low + one.amount
+
+
 def _colour(colours: Mapping[str, str], drawn: Sequence[str]) -> alt.Color:
     """The colour of each part that is drawn."""
     shown = [name for name in colours if name in drawn]
     scale = alt.Scale(domain=shown, range=[colours[name] for name in shown])
     return alt.Color("part:N", scale=scale, legend=alt.Legend(title=None, orient="top", direction="horizontal"))
+
+
+def _time_axis() -> alt.Axis:
+    """Times of day."""
+    return alt.Axis(format="%H:%M:%S", labelOverlap="greedy", labelSeparation=16)

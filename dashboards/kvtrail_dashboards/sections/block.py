@@ -47,7 +47,7 @@ def _show(view: View, block: BlockView) -> None:
     if block.holes:
         st.warning(f"In {block.holes:,} stretches of time the record has holes: there nobody knows where it was.")
     if block.chain:
-        with st.expander(f"What happened to it: {len(block.chain):,} events"):
+        with st.expander(f"What happened to it: {len(block.chain):,} events"), st.container(gap=None):
             _chain(view, block)
 
 

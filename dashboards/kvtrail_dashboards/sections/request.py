@@ -68,12 +68,13 @@ def _chain(view: View, timeline: Timeline) -> None:
     """Step by step, back to what began it; each step leads to its event."""
     if timeline.chain:
         st.markdown("**How it came to that**")
-    for place, link in enumerate(timeline.chain, 1):
-        text = f"{place}. {plain(link.label)}"
-        if link.name:
-            link_to(Place.REQUEST, text, replace(view, event=link.name))
-        else:
-            st.markdown(text)
+    with st.container(gap=None):
+        for place, link in enumerate(timeline.chain, 1):
+            text = f"{place}. {plain(link.label)}"
+            if link.name:
+                link_to(Place.REQUEST, text, replace(view, event=link.name))
+            else:
+                st.markdown(text)
 
 
 def _hidden(timeline: Timeline) -> None:
