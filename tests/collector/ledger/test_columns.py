@@ -14,7 +14,7 @@ from tests.collector.ledger.stories import crowds, numbered
 
 
 @given(crowds())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_columns_are_objects(events: list[Event]) -> None:
     """What is shown and what is hidden of each request is the same, to the nanosecond."""
     recording = recording_of_events(events)
@@ -23,7 +23,7 @@ def test_columns_are_objects(events: list[Event]) -> None:
 
 
 @given(crowds())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_parts_add_up(events: list[Event]) -> None:
     """Parts add up to the time from arrival to end, exactly; none is negative."""
     found = ledgers_of(recording_of_events(events).columns)
@@ -34,7 +34,7 @@ def test_parts_add_up(events: list[Event]) -> None:
 
 
 @given(crowds(), st.randoms(use_true_random=False))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_order_of_rows(events: list[Event], shuffler: random.Random) -> None:
     """Rows may come in any order, and more than once."""
     mixed = [*events, *events[::3]]
@@ -44,7 +44,7 @@ def test_order_of_rows(events: list[Event], shuffler: random.Random) -> None:
 
 
 @given(crowds(), st.integers(0, 40))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_order_of_batches(events: list[Event], cut: int) -> None:
     """Two batches give the same, whichever comes first."""
     first, second = events[:cut], events[cut:]
@@ -53,7 +53,7 @@ def test_order_of_batches(events: list[Event], cut: int) -> None:
 
 
 @given(crowds(), st.integers(0, 10))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_wall_clock(events: list[Event], place: int) -> None:
     """A step in wall clock changes nothing."""
     stepped = [*events[:place], ClockStepped(t_ns=events[0].t_ns, value=-3.6e12), *events[place:]]

@@ -59,7 +59,7 @@ def in_columns(recording: Recording) -> Shown:
 
 
 @given(decodes())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_columns_are_objects(events: list[Event]) -> None:
     """Every gap, its length, and what it went to, to the nanosecond."""
     recording = recording_of_events(events)
@@ -68,7 +68,7 @@ def test_columns_are_objects(events: list[Event]) -> None:
 
 
 @given(decodes())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_parts_add_up(events: list[Event]) -> None:
     """Parts add up to the length of the gap, exactly; none is negative."""
     found = gap_ledgers(recording_of_events(events))

@@ -74,7 +74,7 @@ def send(store: Store, events: Sequence[Event]) -> None:
 
 
 @given(crowds(), st.integers(0, 60), st.integers(1, 5))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_kept_is_what_events_say(events: list[Event], cut: int, every: int) -> None:
     """After each batch, whether a pass came in between or not, and whether rows are late or fill holes."""
     late, soon = events[cut::every], [event for place, event in enumerate(events) if place < cut or (place - cut) % every]
@@ -92,7 +92,7 @@ def test_kept_is_what_events_say(events: list[Event], cut: int, every: int) -> N
 
 
 @given(crowds(), st.integers(0, 60))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_order_of_batches(events: list[Event], cut: int) -> None:
     """Two batches leave the same rows, whichever comes first, and whether they are computed once or twice."""
     found = []

@@ -28,7 +28,7 @@ def amounts(ledger: Ledger) -> dict[Label, int]:
 
 
 @given(stories())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_parts_add_up(events: list[Event]) -> None:
     """Parts add up to the time from arrival to end, exactly; none is negative, shown or hidden."""
     facts = facts_from(events)
@@ -39,7 +39,7 @@ def test_parts_add_up(events: list[Event]) -> None:
 
 
 @given(stories())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_by_the_book(events: list[Event]) -> None:
     """Painting in layers owns what asking the rules of each piece in turn would."""
     facts = facts_from(events)
@@ -48,7 +48,7 @@ def test_by_the_book(events: list[Event]) -> None:
 
 
 @given(stories(), st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_order_of_rows(events: list[Event], shuffler: random.Random) -> None:
     """Rows may come in any order."""
     mixed = list(events)
@@ -58,7 +58,7 @@ def test_order_of_rows(events: list[Event], shuffler: random.Random) -> None:
 
 
 @given(stories(), st.integers(0, 10))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_wall_clock(events: list[Event], place: int) -> None:
     """A step in wall clock changes nothing."""
     whole = numbered(events)
@@ -68,7 +68,7 @@ def test_wall_clock(events: list[Event], place: int) -> None:
 
 
 @given(stories(), st.integers(0, 10).filter(lambda place: place != 3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_drills_are_not_read(events: list[Event], place: int) -> None:
     """What a drill says about itself changes nothing, and its seqs are no holes."""
     whole = numbered(events, gap_at=3)
@@ -79,7 +79,7 @@ def test_drills_are_not_read(events: list[Event], place: int) -> None:
 
 
 @given(stories())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_repeated_rows(events: list[Event]) -> None:
     """A row that comes twice counts once."""
     assert ledger_of(facts_from(events)) == ledger_of(facts_from([*events, *events]))
