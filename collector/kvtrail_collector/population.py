@@ -27,9 +27,8 @@ class Population:
     """Requests in the order of arrival. `amounts_ns[i, k]` is what request i spent on cause k; rows add up to latency.
 
     Unfinished and cancelled requests are in it with their time so far, marked censored. `prompt_tokens`, `model` and
-    `tenant` arrive with a request (-1: not known); models and tenants are numbers whose names the maker knows. `strata`
-    numbers requests of the same kind; while there is one stratum, all are 0. `place` is where a request stands in what
-    the population was made from: in a recording, the place among its requests.
+    `tenant` arrive with a request (-1: not known); models and tenants are numbers whose names the maker knows. `place`
+    is where a request stands in what the population was made from: in a recording, the place among its requests.
     """
 
     causes: tuple[Cause, ...]
@@ -37,7 +36,6 @@ class Population:
     latency_ns: IntArray
     censored: BoolArray
     amounts_ns: IntArray
-    strata: IntArray
     prompt_tokens: IntArray
     model: IntArray
     tenant: IntArray
@@ -65,7 +63,6 @@ def population_of(recording: Recording) -> Population:
         latency_ns=requests.end_ns - requests.arrived_ns,
         censored=requests.censored,
         amounts_ns=table,
-        strata=np.zeros(len(requests), dtype=np.int64),
         prompt_tokens=requests.tokens,
         model=models(requests.ns, known).numbers,
         tenant=tenants(requests.ns, known).numbers,
@@ -88,7 +85,6 @@ def gap_population(recording: Recording) -> Population:
         latency_ns=(ledgers.end_ns - ledgers.start_ns)[order],
         censored=np.zeros(len(order), dtype=np.bool_),
         amounts_ns=table[order],
-        strata=np.zeros(len(order), dtype=np.int64),
         prompt_tokens=requests.tokens[request],
         model=models(requests.ns, known).numbers[request],
         tenant=tenants(requests.ns, known).numbers[request],

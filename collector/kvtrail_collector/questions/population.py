@@ -83,7 +83,6 @@ def _population(accounts: Accounts, model: IntArray, tenant: IntArray) -> Popula
         latency_ns=accounts.end_ns - accounts.arrived_ns,
         censored=np.asarray(accounts.end != 0),
         amounts_ns=amounts.ns,
-        strata=np.zeros(count, dtype=np.int64),
         prompt_tokens=accounts.prompt_tokens,
         model=model,
         tenant=tenant,

@@ -9,9 +9,7 @@ CAUSES = (Cause(Component.BUDGET, None), Cause(Component.STORAGE_READ, "nvme"), 
 MS = 1_000_000
 
 
-def population(
-    amounts: list[list[int]], strata: list[int] | None = None, every_ns: int = 30 * MS, at: IntArray | None = None
-) -> Population:
+def population(amounts: list[list[int]], every_ns: int = 30 * MS, at: IntArray | None = None) -> Population:
     """Requests that arrive at equal distances, or at given times, and spent these amounts on the causes."""
     arrived = np.arange(len(amounts), dtype=np.int64) * every_ns if at is None else at
     table = np.array(amounts, dtype=np.int64).reshape(len(amounts), len(amounts[0]) if amounts else 0)
@@ -22,7 +20,6 @@ def population(
         latency_ns=latency,
         censored=np.zeros(len(amounts), dtype=np.bool_),
         amounts_ns=table,
-        strata=np.array(strata or [0] * len(amounts), dtype=np.int64),
         prompt_tokens=np.full(len(amounts), 100),
         model=np.zeros(len(amounts), dtype=np.int64),
         tenant=np.zeros(len(amounts), dtype=np.int64),

@@ -175,7 +175,6 @@ def _population(work: _Work, spent: dict[Cause, FloatArray]) -> Population:
         latency_ns=amounts.sum(axis=1),
         censored=np.zeros(len(amounts), dtype=np.bool_),
         amounts_ns=amounts,
-        strata=np.zeros_like(work.tenant),
         prompt_tokens=work.tokens,
         model=np.zeros_like(work.tenant),
         tenant=work.tenant,

@@ -1,13 +1,15 @@
 """The traps of comparing tails, one by one: each looks like something else at first sight."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from kvtrail_collector.attribution_compare import comparability, comparisons
 from kvtrail_collector.attribution_strata import cells_of, strata_of
 from kvtrail_collector.attribution_tail import excess_of
+from kvtrail_collector.facts_rows import IntArray
 from kvtrail_collector.population import Population
 
 from tests.collector.attribution.naming import MIX, named
@@ -79,13 +81,18 @@ def test_the_tier_of_a_hit_is_no_stratum() -> None:
     assert is_lifted
 
 
+def of_arrival(requests: Population) -> tuple[IntArray, IntArray, IntArray]:
+    """What arrives with requests."""
+    return requests.prompt_tokens, requests.model, requests.tenant
+
+
 def test_nothing_but_arrival_is_in_a_stratum() -> None:
     """Strata depend on prompt, model and tenant, and on nothing that happened afterwards."""
     one, other = short_and_long(100, 50, 1), short_and_long(100, 50, 1, slower=9.0)
     censored = replace(other, censored=~other.censored, amounts_ns=other.amounts_ns[::-1], latency_ns=other.latency_ns[::-1])
 
     assert np.array_equal(strata_of(one, one).window, strata_of(censored, censored).window)
-    assert np.array_equal(*(cells_of(own.prompt_tokens, own.model, own.tenant) for own in (one, censored)))
+    assert np.array_equal(cells_of(*of_arrival(one)), cells_of(*of_arrival(censored)))
 
 
 def test_a_hung_tier_does_not_make_p99_look_better() -> None:
@@ -164,27 +171,9 @@ def test_a_fault_in_the_reference() -> None:
         simulate(replace(QUIET, seed=9, fault=Fault.LOOKUP, strength=5.0, start_s=start, end_s=start + 20))
         for start in (40, 100)
     )
-    both = replace(
-        other,
-        **{
-            name: np.concatenate(
-                [
-                    getattr(own.arrived_in(*span), name)
-                    for own, span in ((one, (0, 80 * SECOND)), (other, (80 * SECOND, 200 * SECOND)))
-                ]
-            )
-            for name in (
-                "arrived_ns",
-                "latency_ns",
-                "censored",
-                "amounts_ns",
-                "strata",
-                "prompt_tokens",
-                "model",
-                "tenant",
-                "place",
-            )
-        },
-    )
+    early, late = one.arrived_in(0, 80 * SECOND), other.arrived_in(80 * SECOND, 200 * SECOND)
+    columns = [field.name for field in fields(other) if field.name != "causes"]
+    joined: dict[str, Any] = {name: np.concatenate([getattr(early, name), getattr(late, name)]) for name in columns}
+    both = replace(other, **joined)
 
     assert named(both, (100 * SECOND, 120 * SECOND), seed=9) == "lookup"
