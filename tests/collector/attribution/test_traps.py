@@ -169,11 +169,11 @@ def test_a_fault_in_the_reference() -> None:
     """A second fault is named although the reference has one like it: that one is cut out."""
     one, other = (
         simulate(replace(QUIET, seed=9, fault=Fault.LOOKUP, strength=5.0, start_s=start, end_s=start + 20))
-        for start in (40, 100)
+        for start in (40, 129)
     )
     early, late = one.arrived_in(0, 80 * SECOND), other.arrived_in(80 * SECOND, 200 * SECOND)
     columns = [field.name for field in fields(other) if field.name != "causes"]
     joined: dict[str, Any] = {name: np.concatenate([getattr(early, name), getattr(late, name)]) for name in columns}
     both = replace(other, **joined)
 
-    assert named(both, (100 * SECOND, 120 * SECOND), seed=9) == "lookup"
+    assert named(both, (129 * SECOND, 149 * SECOND), seed=9) == "lookup"
