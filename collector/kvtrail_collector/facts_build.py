@@ -61,8 +61,7 @@ def recording_of_table(
     For a table that is only a selection of the stored rows, `holes` replaces what its own seqs say, and `now_ns` is the
     latest time that is known of its streams.
     """
-    rows = rows_of_table(table)
-    return recording_of_rows(rows if holes is None else _with_holes(rows, holes), now_ns)
+    return recording_of_rows(rows_of_table(table, holes), now_ns)
 
 
 def recording_of_events(events: Iterable[Event], stream: Stream | None = None) -> Recording:
@@ -73,13 +72,6 @@ def recording_of_events(events: Iterable[Event], stream: Stream | None = None) -
 def facts_of(events: Iterable[Event], request: RequestId, stream: Stream | None = None) -> RequestFacts | None:
     """The facts of one request, or None where its arrival is not among the events."""
     return recording_of_events(events, stream).find(request)
-
-
-def _with_holes(rows: Rows, holes: dict[Stream, list[Interval]]) -> Rows:
-    """The same rows, with holes as the store knows them."""
-    spans = tuple(tuple(sorted(holes.get(stream, []))) for stream in rows.streams)
-    others = {name: getattr(rows, name) for name in Rows.__slots__ if name != "holes"}
-    return Rows(holes=spans, **others)
 
 
 def recording_of_rows(rows: Rows, now_ns: int | None = None) -> Recording:

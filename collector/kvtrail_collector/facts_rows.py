@@ -4,7 +4,7 @@ This is the one door through which facts come in, and what a drill injected stop
 before anything else looks at the rows, so nothing behind this module can read them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -54,11 +54,11 @@ class Rows:
         return np.flatnonzero(np.isin(self.kind, np.array(kinds, dtype=np.int64)))
 
 
-def rows_of_table(table: pa.Table) -> Rows:
+def rows_of_table(table: pa.Table, holes: Mapping[Stream, Sequence[Interval]] | None = None) -> Rows:
     """Rows of a table with the pinned columns and `engine`, `epoch`, `rank`; columns that it lacks are absent throughout.
 
-    About 50 ns a row and column. To see holes it needs the rows of all kinds; where the table is only a selection, pass
-    the holes that the store knows to what asked for the rows.
+    About 50 ns a row and column. To see holes it needs the rows of all kinds; for a table that is only a selection, `holes`
+    says what the store knows.
     """
     streams, stream = _streams_of_table(table)
     return _rows(
@@ -67,6 +67,7 @@ def rows_of_table(table: pa.Table) -> Rows:
         {name: _ids(table, name) for name in ("seq", *_ID_COLUMNS)},
         {name: _ints(table, name) for name in ("t_ns", "kind", *_INT_COLUMNS)},
         _texts(table),
+        holes,
     )
 
 
@@ -81,8 +82,13 @@ def rows_of_events(events: Iterable[Event], stream: Stream | None = None) -> Row
     return _rows((home,), np.zeros(len(known), dtype=np.int64), ids, ints, texts)
 
 
-def _rows(
-    streams: tuple[Stream, ...], stream: IntArray, ids: dict[str, IdArray], ints: dict[str, IntArray], text: NDArray[np.object_]
+def _rows(  # noqa: PLR0917 - the columns of a table, in their order
+    streams: tuple[Stream, ...],
+    stream: IntArray,
+    ids: dict[str, IdArray],
+    ints: dict[str, IntArray],
+    text: NDArray[np.object_],
+    holes: Mapping[Stream, Sequence[Interval]] | None = None,
 ) -> Rows:
     """Rows in order, each once, without those of drills."""
     order = np.lexsort((ids["seq"], stream))
@@ -90,12 +96,15 @@ def _rows(
     again = np.zeros(len(order), dtype=bool)
     again[1:] = (seq[1:] == seq[:-1]) & (home[1:] == home[:-1])
     shown = ~np.isin(ints["kind"][order], _HIDDEN_KINDS)
-    own = [home == index for index in range(len(streams))]
-    holes = tuple(_holes(seq[here], t_ns[here], shown[here]) for here in own)
+    if holes is None:
+        own = [home == index for index in range(len(streams))]
+        found = tuple(_holes(seq[here], t_ns[here], shown[here]) for here in own)
+    else:
+        found = tuple(tuple(sorted(holes.get(known, ()))) for known in streams)
     kept = order[~again & shown]
     return Rows(
         streams=streams,
-        holes=holes,
+        holes=found,
         stream=stream[kept],
         seq=ids["seq"][kept],
         t_ns=ints["t_ns"][kept],

@@ -14,6 +14,7 @@ import uvicorn
 from kvtrail_schema.batch import Limits
 from kvtrail_schema.clock import Clock, SystemClock
 
+from kvtrail_collector.alerts.build import make_alerting, running
 from kvtrail_collector.app import create_app
 from kvtrail_collector.errors import SettingsInvalid
 from kvtrail_collector.ledger_keeper import LedgerKeeper
@@ -51,7 +52,9 @@ class CollectorServer:
 
     def __init__(self, settings: Settings, store: Store, *, clock: Clock, sources: Mapping[str, str] | None = None) -> None:
         self._source = _open_source(settings, store, clock)
-        app = create_app(settings, store, clock, sources, None if self._source is None else self._source.monitor)
+        self._alerting = make_alerting(settings, store, clock)
+        monitor = None if self._source is None else self._source.monitor
+        app = create_app(settings, store, clock, sources, monitor, alerter=self._alerting.alerter)
         self._keeper = LedgerKeeper(store, clock)
         self._socket = _bind(settings)
         self._server = _QuietServer(
@@ -72,8 +75,10 @@ class CollectorServer:
         self.address: Final = Address(host, port, "https" if settings.tls_certificate else "http")
 
     def run(self) -> None:
-        """Answer calls, read from Kafka if that is set, and keep ledgers, until `stop`; then finish what began. Blocks."""
-        with contextlib.closing(self._socket), _reading(self._source), self._keeper:
+        """Answer calls, read from Kafka if that is set, keep ledgers and watch for alerts, until `stop`. Blocks; finishes
+        what began.
+        """
+        with contextlib.closing(self._socket), running(self._alerting), _reading(self._source), self._keeper:
             self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:
