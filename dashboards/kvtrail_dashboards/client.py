@@ -12,7 +12,7 @@ import msgspec
 from kvtrail_dashboards.answers import Attribution, ErrorReply, EventRef, Loss, Requests, Series, Trouble, Why
 from kvtrail_dashboards.asked import Asked
 from kvtrail_dashboards.errors import AccessRefused, AnswerUnreadable, CollectorUnreachable, NotKnown, QuestionRefused
-from kvtrail_dashboards.page_answers import Block, Engines, Latency, OneEvent, PrefetchAccount, Verdicts
+from kvtrail_dashboards.page_answers import Block, Engines, Latency, OneEvent, Verdicts
 from kvtrail_dashboards.settings import READ_TOKEN_FILE, Settings
 
 ANSWER_BYTES: Final = 32 << 20
@@ -86,10 +86,6 @@ class CollectorClient:
         """One event in full."""
         who: Params = {"engine": ref.engine, "epoch": ref.epoch, "rank": ref.rank, "seq": ref.seq}
         return self._ask("/v1/event", who, OneEvent)
-
-    def prefetch_account(self, asked: Asked) -> PrefetchAccount:
-        """What prefetches gave and took."""
-        return self._ask("/v1/prefetch", _both_or_none(asked), PrefetchAccount)
 
     def block(self, block: str, *, engine: str) -> Block:
         """The life of a block: where its copies were."""

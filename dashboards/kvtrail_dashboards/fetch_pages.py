@@ -13,7 +13,6 @@ from kvtrail_dashboards.page_answers import (
     Engines,
     Latency,
     OneEvent,
-    PrefetchAccount,
     PrefetchFlow,
     Pressure,
     Recorder,
@@ -24,8 +23,8 @@ from kvtrail_dashboards.page_answers import (
 from kvtrail_dashboards.settings import load_settings
 
 FRESH_S: Final = 5
-VERDICTS_FRESH_S: Final = 20
-"""Verdicts cost the collector more than all else, and do not change by the second."""
+RULES_FRESH_S: Final = 60
+"""Asking every rule costs the collector more than all else."""
 _ENTRIES: Final = 32
 
 
@@ -43,11 +42,19 @@ def fetch_latency(asked: Asked, ttft_ms: int, tpot_ms: int) -> Latency:
         return client.latency(asked, ttft_ms=ttft_ms, tpot_ms=tpot_ms)
 
 
-@st.cache_data(ttl=VERDICTS_FRESH_S, max_entries=_ENTRIES, show_spinner=False)
-def fetch_verdicts(asked: Asked) -> Verdicts:
-    """All that is wrong with an engine; takes seconds where there are many events."""
+@st.cache_data(ttl=RULES_FRESH_S, max_entries=_ENTRIES, show_spinner=False)
+def fetch_verdicts(
+    engine: str,  # noqa: ARG001 - a key of what is kept
+    stretch: tuple[int, int] | int | None,  # noqa: ARG001 - as above
+    _asked: Asked,
+) -> Verdicts:
+    """All that is wrong with an engine; takes seconds where there are many events.
+
+    Kept by engine and by the stretch that was chosen, not by its ends, which move with the data: so it is asked at most once
+    in `RULES_FRESH_S`, however often and by however many readers the page is drawn.
+    """
     with CollectorClient(load_settings(os.environ)) as client:
-        return client.verdicts(asked)
+        return client.verdicts(_asked)
 
 
 @st.cache_data(ttl=FRESH_S, max_entries=_ENTRIES, show_spinner=False)
@@ -79,13 +86,6 @@ def fetch_prefetch(asked: Asked) -> PrefetchFlow:
 
 
 @st.cache_data(ttl=FRESH_S, max_entries=_ENTRIES, show_spinner=False)
-def fetch_prefetch_account(asked: Asked) -> PrefetchAccount:
-    """What prefetches gave and took."""
-    with CollectorClient(load_settings(os.environ)) as client:
-        return client.prefetch_account(asked)
-
-
-@st.cache_data(ttl=FRESH_S, max_entries=_ENTRIES, show_spinner=False)
 def fetch_recorder(asked: Asked) -> Recorder:
     """The streams now and over time."""
     with CollectorClient(load_settings(os.environ)) as client:
@@ -110,6 +110,6 @@ def forget_pages() -> None:
     """Ask anew on the next run."""
     for ask in (
         *(fetch_engines, fetch_latency, fetch_verdicts, fetch_pressure, fetch_tiers),
-        *(fetch_tenants, fetch_prefetch, fetch_prefetch_account, fetch_recorder, fetch_event, fetch_block),
+        *(fetch_tenants, fetch_prefetch, fetch_recorder, fetch_event, fetch_block),
     ):
         ask.clear()

@@ -254,6 +254,14 @@ class PrefetchFigures(msgspec.Struct, frozen=True):
     wasted_bytes: int = 0
 
 
+class PrefetchTimes(msgspec.Struct, frozen=True):
+    """Device time that prefetches hid, that requests waited for them, and that was for nothing."""
+
+    hidden_ns: int = 0
+    waited_ns: int = 0
+    caused_ns: int = 0
+
+
 class PrefetchLoss(msgspec.Struct, frozen=True):
     """Blocks that were of no use."""
 
@@ -285,24 +293,11 @@ class PrefetchFlow(msgspec.Struct, frozen=True):
 
     bucket_ms: int
     total: PrefetchFigures
+    times: PrefetchTimes = PrefetchTimes()
     losses: tuple[PrefetchLoss, ...] = ()
     not_issued: tuple[NotIssued, ...] = ()
     series: tuple[PrefetchBucket, ...] = ()
     device: str | None = None
-
-
-class PrefetchRow(msgspec.Struct, frozen=True):
-    """What prefetches of one tier and tenant gave and took, in time of the device and of requests."""
-
-    hidden_ns: int = 0
-    waited_ns: int = 0
-    caused_ns: int = 0
-
-
-class PrefetchAccount(msgspec.Struct, frozen=True):
-    """What prefetches gave and took."""
-
-    rows: tuple[PrefetchRow, ...] = ()
 
 
 class RecorderBucket(msgspec.Struct, frozen=True):

@@ -76,7 +76,8 @@ def prefetches() -> Json:
     loss = {"outcome": "wasted", "reason": "too_late", "tier": "nvme", "tenant": "aa", "blocks": 3, "bytes": 300}
     row = {"start_ns": 0, "wall_ns": WALL_OFFSET_NS, "figures": total}
     skipped = [{"reason": "byte_cap", "blocks": 7}]
-    return {"bucket_ms": 1_000, "total": total, "losses": [loss], "not_issued": skipped, "series": [row]}
+    times = {"hidden_ns": 9_000_000, "waited_ns": 0, "caused_ns": 2_000_000}
+    return {"bucket_ms": 1_000, "total": total, "times": times, "losses": [loss], "not_issued": skipped, "series": [row]}
 
 
 def tenants() -> Json:
@@ -129,7 +130,6 @@ def page_answers(**changes: Json) -> Mapping[str, Json]:
         "pressure": pressure(),
         "tiers": tiers(),
         "prefetch/flow": prefetches(),
-        "prefetch": {"rows": [{"hidden_ns": 9_000_000, "waited_ns": 0, "caused_ns": 2_000_000}]},
         "tenants": tenants(),
         "recorder": recorder(),
         "event": event(),

@@ -7,7 +7,7 @@ from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.settings import COLLECTOR_URL
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboards.answers import BIG_ID, Json, engines, loss, stream, verdict, window
+from tests.dashboards.answers import BIG_ID, Json, attribution, engines, loss, no_spike, stream, verdict, window
 from tests.dashboards.open_app import OpenPlace, app_of, link_of, said
 from tests.dashboards.page_answers import latency, page_answers, prefetches, recorder, tiers
 
@@ -77,16 +77,29 @@ def test_an_empty_stretch_of_time_says_so(open_place: OpenPlace) -> None:
 def test_a_broken_rule_leads_to_its_event_and_is_no_spike(open_place: OpenPlace) -> None:
     """What is no matter of a spike has no window to explain, but an event that shows it."""
     broken = verdict("READ_AFTER_INVALIDATE", basis="invariant", share=0.0, confidence=1.0)
-    page, _ = open_place(Place.NOW, page_answers(verdicts={"verdicts": [broken], "window": window(0, 100)}))
+    page, _ = open_place(
+        Place.NOW, page_answers(verdicts={"verdicts": [broken], "window": window(0, 100)}, attribution=no_spike())
+    )
 
     assert links(page)["See it happen"]["event"] == [f"engine-a/{BIG_ID}/0/12"]
     assert "Explain this spike" not in links(page)
     assert "Certainty 100 %." in said(page)
 
 
+def test_a_spike_without_a_named_cause_is_told_all_the_same(open_place: OpenPlace) -> None:
+    """That kvtrail does not know is not that nothing was; and rules are asked once, however often the page is drawn."""
+    unnamed = attribution(verdicts=[], identified=False, why_not="not identifiable: more requests would help")
+    page, script = open_place(Place.NOW, page_answers(attribution=unnamed))
+    page.run()
+
+    assert "Not identifiable: more requests would help." in said(page)
+    assert links(page)["Explain this spike"]["start_ns"] == ["40000000000"]
+    assert len(script.params_of("/v1/verdicts")) == 1
+
+
 def test_figures_stand_also_where_verdicts_do_not_come(open_place: OpenPlace) -> None:
     """A collector that cannot judge in time takes its own place only."""
-    given = {path: answer for path, answer in page_answers().items() if path != "/v1/verdicts"}
+    given = {path: answer for path, answer in page_answers().items() if path not in {"/v1/verdicts", "/v1/attribution"}}
     page, _ = open_place(Place.NOW, given)
 
     assert values(page)["TTFT, P99"] == "35.0 ms"

@@ -51,6 +51,23 @@ _SERIES: Final = f"""
 {_BLOCKS} SELECT issued_ns - issued_ns % $bucket_ns AS start_ns, start_ns + max(wall_ns - monotonic_ns), {_FIGURES}
 FROM blocks JOIN stream_marks USING (stream_id) GROUP BY start_ns ORDER BY start_ns
 """  # noqa: S608  # constants of ours
+# What the device did for a prefetch is shared by its blocks; what requests stood still for its transfers was not hidden.
+_TIMES: Final = f"""
+{_BLOCKS}, stood AS (
+    SELECT stream_id, op, sum(wait_ns) AS wait_ns FROM events
+    WHERE kind = {Kind.COPY_WAITED.value} AND op IS NOT NULL AND {IN_STREAMS} GROUP BY ALL
+), served AS (
+    SELECT stream_id, prefetch, sum(coalesce(io_ns, 0) + coalesce(copy_ns, 0)) AS service_ns,
+        sum(coalesce(wait_ns, 0)) AS wait_ns
+    FROM ops LEFT JOIN stood USING (stream_id, op) WHERE prefetch IS NOT NULL AND {IN_STREAMS} GROUP BY ALL
+), shared AS (
+    SELECT ended, coalesce(service_ns, 0) / count(*) OVER own AS service_ns, coalesce(wait_ns, 0) / count(*) OVER own AS wait_ns
+    FROM blocks LEFT JOIN served USING (stream_id, prefetch) WINDOW own AS (PARTITION BY stream_id, prefetch)
+)
+SELECT coalesce(sum(greatest(service_ns - wait_ns, 0)) FILTER (ended = {Kind.PREFETCH_USED.value}), 0)::BIGINT,
+    coalesce(sum(wait_ns) FILTER (ended = {Kind.PREFETCH_USED.value}), 0)::BIGINT,
+    coalesce(sum(service_ns) FILTER (ended <> {Kind.PREFETCH_USED.value}), 0)::BIGINT FROM shared
+"""  # noqa: S608  # constants of ours
 _EXTENT: Final = f"""
 SELECT min(t_ns), max(t_ns) FROM events
 WHERE kind = {Kind.PREFETCH_ISSUED.value} AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns
@@ -73,6 +90,14 @@ class PrefetchFigures(msgspec.Struct, frozen=True):
     deadline_missed: int
     bytes: int
     wasted_bytes: int
+
+
+class PrefetchTimes(msgspec.Struct, frozen=True):
+    """Device time of used prefetches that nobody waited for, what requests did wait for them, and what those in vain took."""
+
+    hidden_ns: int
+    waited_ns: int
+    caused_ns: int
 
 
 class PrefetchLoss(msgspec.Struct, frozen=True):
@@ -106,6 +131,7 @@ class PrefetchFlow(msgspec.Struct, frozen=True):
 
     bucket_ms: int
     total: PrefetchFigures
+    times: PrefetchTimes
     losses: list[PrefetchLoss]
     not_issued: list[NotIssued]
     series: list[PrefetchBucket]
@@ -116,16 +142,19 @@ class PrefetchFlow(msgspec.Struct, frozen=True):
 def prefetch_flow(
     cursor: duckdb.DuckDBPyConnection, chosen: Chosen, tenant_of: dict[int, str | None], points: int, device: str | None
 ) -> PrefetchFlow:
-    """What became of the prefetches that were issued in a scope. Five passes over the few kinds that tell it."""
+    """What became of the prefetches that were issued in a scope. Six passes over the few kinds that tell it."""
     between = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
     width_ns = bucket_ns(cursor.execute(_EXTENT, between).fetchone(), points)
     values = chosen._asdict()
     total = cursor.execute(_TOTAL, values).fetchone()
+    times = cursor.execute(_TIMES, values).fetchone()
     assert total is not None, "an aggregate always has a row"
+    assert times is not None, "as above"
     series = cursor.execute(_SERIES, {**values, "bucket_ns": width_ns}).fetchall()
     return PrefetchFlow(
         bucket_ms=width_ns // 1_000_000,
         total=PrefetchFigures(*total),
+        times=PrefetchTimes(*times),
         losses=[_loss(row, tenant_of) for row in cursor.execute(_REASONS, values).fetchall()],
         not_issued=[NotIssued(reason_name(row[0]), row[1]) for row in cursor.execute(_NOT_ISSUED, between).fetchall()],
         series=[PrefetchBucket(row[0], row[1], PrefetchFigures(*row[2:])) for row in series],

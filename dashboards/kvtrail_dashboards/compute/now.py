@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Final
 
-from kvtrail_dashboards.answers import Loss, Verdict, Window
+from kvtrail_dashboards.answers import Attribution, Loss, Verdict, Window
 from kvtrail_dashboards.compute.events import name_of_event
 from kvtrail_dashboards.compute.figures import duration, percent
 from kvtrail_dashboards.compute.latency import Band, LatencyPoint, LatencyView
@@ -18,7 +18,7 @@ DEFAULT_TTFT_MS: Final = 500
 DEFAULT_TPOT_MS: Final = 100
 MAX_VERDICTS: Final = 5
 _NS_PER_MS: Final = 1_000_000
-_POPULATION: Final = "population"
+POPULATION: Final = "population"
 _GOOD: Final = 0.99
 _FAIR: Final = 0.95
 
@@ -97,9 +97,12 @@ def verdict_lines(verdicts: tuple[Verdict, ...]) -> tuple[VerdictLine, ...]:
     return tuple(_verdict_line(verdict) for verdict in verdicts[:MAX_VERDICTS])
 
 
-def spike_of(verdicts: tuple[Verdict, ...]) -> Window | None:
-    """The spike that verdicts are about; those of a mechanism or a broken rule are about all that was looked at."""
-    return next((verdict.window for verdict in verdicts if verdict.basis == _POPULATION), None)
+def unnamed_line(attribution: Attribution) -> VerdictLine:
+    """A spike of which no verdict names the cause."""
+    window = attribution.window
+    why = attribution.why_not or "no verdict names its cause"
+    held = None if window is None else (window.start_ns, window.end_ns)
+    return VerdictLine("SPIKE", "", "Requests were slower for a while.", f"{why[:1].upper()}{why[1:]}.", held, None)
 
 
 def pressure_lines(pressure: Pressure) -> tuple[str, ...]:
@@ -168,7 +171,7 @@ def _verdict_line(verdict: Verdict) -> VerdictLine:
     """One verdict in a line."""
     words = words_of(verdict)
     window = verdict.window
-    of_a_spike = verdict.basis == _POPULATION
+    of_a_spike = verdict.basis == POPULATION
     sure = f"{words.share} of the excess, certainty {words.certainty}" if of_a_spike else f"Certainty {words.certainty}."
     held = (window.start_ns, window.end_ns) if window is not None and of_a_spike else None
     event = name_of_event(verdict.events[0]) if verdict.events and not of_a_spike else None

@@ -9,7 +9,7 @@ from kvtrail_dashboards.compute.figures import duration, percent
 from kvtrail_dashboards.compute.names import Names, name_of
 from kvtrail_dashboards.compute.now import Mood, Tile
 from kvtrail_dashboards.compute.wall import moment
-from kvtrail_dashboards.page_answers import PrefetchAccount, PrefetchFigures, PrefetchFlow
+from kvtrail_dashboards.page_answers import PrefetchFigures, PrefetchFlow, PrefetchTimes
 
 OUTCOMES: Final = ("used", "wasted", "cancelled", "open")
 _MUCH: Final = 0.25
@@ -45,7 +45,7 @@ def outcomes(figures: PrefetchFigures) -> tuple[tuple[str, int], ...]:
     return tuple(zip(OUTCOMES, counts, strict=True))
 
 
-def prefetch_tiles(flow: PrefetchFlow, account: PrefetchAccount) -> tuple[Tile, ...]:
+def prefetch_tiles(flow: PrefetchFlow) -> tuple[Tile, ...]:
     """The figures that say whether it pays."""
     total = flow.total
     ended = total.used + total.wasted + total.cancelled
@@ -57,7 +57,7 @@ def prefetch_tiles(flow: PrefetchFlow, account: PrefetchAccount) -> tuple[Tile, 
         Tile("Used", percent(used), f"{total.used:,} of {ended:,} that ended", _mood(used is not None and used < 1 - _MUCH)),
         Tile("Wasted", percent(wasted), f"{size(total.wasted_bytes)}, {total.wasted:,} blocks", _mood((wasted or 0) > _MUCH)),
         Tile("Deadline missed", percent(late), f"{total.deadline_missed:,} blocks", _mood((late or 0) > _MUCH)),
-        _time_tile(account),
+        _time_tile(flow.times),
     )
 
 
@@ -88,12 +88,10 @@ def loss_lines(flow: PrefetchFlow, names: Names) -> tuple[LossLine, ...]:
     )
 
 
-def _time_tile(account: PrefetchAccount) -> Tile:
+def _time_tile(times: PrefetchTimes) -> Tile:
     """Reading that nobody waited for, against reading for nothing and standing still for what came late."""
-    hidden, caused = sum(row.hidden_ns for row in account.rows), sum(row.caused_ns for row in account.rows)
-    waited = sum(row.waited_ns for row in account.rows)
-    detail = f"{duration(caused / 1e6)} of reading for nothing; {duration(waited / 1e6)} stood still for"
-    return Tile("Time hidden", duration(hidden / 1e6), detail, _mood(caused > hidden))
+    detail = f"{duration(times.caused_ns / 1e6)} of reading for nothing; {duration(times.waited_ns / 1e6)} stood still for"
+    return Tile("Time hidden", duration(times.hidden_ns / 1e6), detail, _mood(times.caused_ns > times.hidden_ns))
 
 
 def _mood(bad: bool) -> Mood:

@@ -12,15 +12,16 @@ from kvtrail_dashboards.compute.notices import nothing_in_range, notices_of_loss
 from kvtrail_dashboards.compute.now import (
     DEFAULT_TPOT_MS,
     DEFAULT_TTFT_MS,
+    POPULATION,
     VerdictLine,
     latency_views,
     pressure_lines,
-    spike_of,
     tiles,
+    unnamed_line,
     verdict_lines,
 )
 from kvtrail_dashboards.errors import CollectorError
-from kvtrail_dashboards.fetch import fetch_loss
+from kvtrail_dashboards.fetch import fetch_attribution, fetch_loss
 from kvtrail_dashboards.fetch_pages import fetch_latency, fetch_pressure, fetch_verdicts
 from kvtrail_dashboards.link import View
 from kvtrail_dashboards.page_answers import Latency
@@ -48,37 +49,52 @@ def _draw(frame: Frame) -> None:
         show_notice(notice)
     tiles_section(tiles(latency, loss, frame.engine.engine, ttft_ms, tpot_ms))
     _held(frame)
-    wrong, charts = st.container(), st.empty()
+    slow, wrong, charts = st.container(), st.container(), st.empty()
     with charts.container():
         _charts(frame, latency, None)
     _objective(frame.view, ttft_ms, tpot_ms)
-    with wrong:
-        spike = _wrong(frame)
+    with slow:
+        spike = _spike(frame)
     if spike is not None:
         with charts.container():
             _charts(frame, latency, spike)
+    with wrong:
+        _rules(frame)
 
 
-def _wrong(frame: Frame) -> Window | None:
-    """The verdicts, each with the way to its explanation; gives the spike, if one was found.
-
-    A collector that cannot judge in time does not take the page with it.
-    """
+def _spike(frame: Frame) -> Window | None:
+    """The latest spike and its cause; a collector that cannot tell in time does not take the page with it."""
     try:
-        with st.spinner("Looking for what is wrong …"):
-            verdicts = fetch_verdicts(frame.asked)
+        attribution = fetch_attribution(frame.engine.engine, None)
     except CollectorError as error:
         show_error(error)
         return None
-    lines = verdict_lines(verdicts.verdicts)
+    for line in verdict_lines(attribution.verdicts):
+        _verdict(frame, line)
+    window = attribution.window
+    if window is not None and not attribution.verdicts:
+        line = unnamed_line(attribution)
+        _verdict(frame, line)
+    return window
+
+
+def _rules(frame: Frame) -> None:
+    """Broken rules and mechanisms in this stretch of time; asked once a minute, as that takes the collector longest."""
+    stretch = frame.view.window or frame.view.last_s
+    try:
+        with st.spinner("Asking every rule …"):
+            verdicts = fetch_verdicts(frame.engine.engine, stretch, frame.asked)
+    except CollectorError as error:
+        show_error(error)
+        return
+    lines = verdict_lines(tuple(one for one in verdicts.verdicts if one.basis != POPULATION))
     if not lines:
-        st.success("Nothing is found to be wrong.", icon=":material/check_circle:")
+        st.success("No rule is broken.", icon=":material/check_circle:")
     for line in lines:
         _verdict(frame, line)
     if verdicts.missing:
         with st.expander(f"What could not be looked at ({len(verdicts.missing)})"):
             st.markdown("\n".join(f"- `{one.kind or one.field or ''}`: {plain(one.so_what)}" for one in verdicts.missing))
-    return spike_of(verdicts.verdicts)
 
 
 def _verdict(frame: Frame, line: VerdictLine) -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 from kvtrail_dashboards.charts.stacks import Slice, TimeSlice, stacked_bars, stacked_time
 from kvtrail_dashboards.compute.notices import Level, Notice
 from kvtrail_dashboards.compute.prefetch import loss_lines, outcome_points, outcomes, prefetch_tiles
-from kvtrail_dashboards.fetch_pages import fetch_prefetch, fetch_prefetch_account
+from kvtrail_dashboards.fetch_pages import fetch_prefetch
 from kvtrail_dashboards.page_answers import PrefetchFlow
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.frame import Frame, framed
@@ -30,7 +30,7 @@ def _draw(frame: Frame) -> None:
         what = "Nothing was fetched ahead in this stretch of time."
         show_notice(Notice(Level.NOTE, what, "The engine may have it switched off; choose another stretch of time above."))
     else:
-        tiles_section(prefetch_tiles(flow, fetch_prefetch_account(frame.asked)))
+        tiles_section(prefetch_tiles(flow))
         _flow(flow)
         _losses(frame, flow)
     _not_issued(flow)

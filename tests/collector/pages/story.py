@@ -74,12 +74,17 @@ def _recomputed() -> Iterator[Event]:
 
 
 def _prefetched() -> Iterator[Event]:
-    """Three blocks for tenant aa: one used, one too late, one still open."""
+    """Three blocks for tenant aa: one used after 5 ms of reading, of which 1 was waited for, one too late after 3, one open."""
     for number in (1, 2, 3):
         block, prefetch = BlockId(20 + number), PrefetchId(number)
         yield e.PrefetchIssued(
             prefetch=prefetch, block=block, src=Tier.NVME, dst=Tier.HOST, req=RequestId(1), bytes=100, t_ns=SECOND + number
         )
+    for number, io_ms in ((1, 5), (2, 3)):
+        yield e.SwapInLoaded(
+            op=OpId(10 + number), src=Tier.NVME, dst=Tier.HOST, prefetch=PrefetchId(number), io_ns=io_ms * MS, t_ns=SECOND + 8
+        )
+    yield e.CopyWaited(req=RequestId(1), op=OpId(11), wait_ns=MS, t_ns=SECOND + 8)
     yield e.PrefetchUsed(prefetch=PrefetchId(1), block=BlockId(21), req=RequestId(1), t_ns=SECOND + 9)
     yield e.PrefetchDeadlineMissed(prefetch=PrefetchId(2), block=BlockId(22), t_ns=SECOND + 9)
     yield e.PrefetchWasted(prefetch=PrefetchId(2), block=BlockId(22), reason=PrefetchWasteReason.TOO_LATE, t_ns=SECOND + 10)

@@ -60,7 +60,7 @@ def test_tiers_say_how_full_they_are_and_what_restoring_cost(client: httpx.Clien
 
     assert found["levels"]["now"][0]["level"]["used_bytes"] == 400
     assert [row["level"]["depth"] for row in found["levels"]["series"]] == [5, 6]
-    move = found["moves"][0]
+    move = next(one for one in found["moves"] if one["dst"] == "gpu")
     assert (move["src"], move["dst"], move["ops"], move["bytes"]) == ("nvme", "gpu", 1, 1_024)
     assert (move["total_ms"]["p50"], move["queue_p99_ms"], move["io_p99_ms"]) == (40, 10, 30)
     assert (found["restore"]["tokens"], found["restore"]["us_per_token"]["p50"]) == (32, 40_000 / 32)
@@ -92,6 +92,7 @@ def test_prefetches_end_in_one_thing_each(client: httpx.Client) -> None:
 
     assert (total["issued"], total["used"], total["wasted"], total["cancelled"]) == (3, 1, 1, 0)
     assert (total["deadline_missed"], total["wasted_bytes"]) == (1, 100)
+    assert found["times"] == {"hidden_ns": 4 * MS, "waited_ns": MS, "caused_ns": 3 * MS}
     assert [(one["reason"], one["tier"], one["tenant"]) for one in found["losses"]] == [("too_late", "nvme", "aa")]
     assert asked(client, "/v1/prefetch/flow", tenant="bb")["total"]["issued"] == 0
 
