@@ -168,7 +168,7 @@ FROM read ANTI JOIN made ON made.block = read.block AND made.ns = read.ns WHERE 
 """One row a read by a namespace of a block that was only ever created in others."""
 
 PARENTS: Final = """
-WITH made AS (SELECT DISTINCT block FROM window_events WHERE kind = kind_no('block_created')
+WITH made AS (SELECT block FROM window_events WHERE kind = kind_no('block_created')
 ), orphan AS (
     SELECT own.stream_id, own.seq, own.t_ns, own.block, own.parent, own.tier FROM window_events AS own
     ANTI JOIN made ON made.block = own.parent
