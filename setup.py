@@ -27,6 +27,7 @@ setup(
     package_data={
         "": ["py.typed"],
         "kvtrail_agent": ["_ring.pyi"],
+        "kvtrail_collector": ["alerts/*.toml"],
         "kvtrail_cli": ["drill/expected/*.toml", "drill/generated/*.json"],
     },
     ext_modules=[RING],

@@ -11,12 +11,14 @@ from fastapi import FastAPI
 from kvtrail_schema.clock import Clock
 
 from kvtrail_collector.access import HostCheck
+from kvtrail_collector.alerts.alerter import Alerter
 from kvtrail_collector.answers import Answers
 from kvtrail_collector.context import Context
 from kvtrail_collector.metrics import Metrics
 from kvtrail_collector.names import load_names
 from kvtrail_collector.replies import install_error_replies
 from kvtrail_collector.routes import (
+    alert_routes,
     analysis_routes,
     event_routes,
     export_routes,
@@ -39,7 +41,7 @@ from kvtrail_collector.store import Store
 _DECODING_THREADS: Final = 4
 _ROUTES: Final = (
     *(event_routes, loss_routes, health_routes, request_routes, analysis_routes, verdict_routes, sql_routes),
-    *(series_routes, tier_routes, tenant_routes, recorder_routes, rebuild_routes, export_routes),
+    *(series_routes, tier_routes, tenant_routes, recorder_routes, rebuild_routes, export_routes, alert_routes),
 )
 
 
@@ -49,6 +51,8 @@ def create_app(
     clock: Clock,
     sources: Mapping[str, str] | None = None,
     kafka: KafkaMonitor | None = None,
+    *,
+    alerter: Alerter,
 ) -> FastAPI:
     """Make the application. Starts nothing; the store stays the caller's, to be closed after the server has ended.
 
@@ -58,6 +62,7 @@ def create_app(
         clock: wall time decides what is fresh, monotonic time is measured.
         sources: where each setting came from, for `/readyz`.
         kafka: what the source says that reads from Kafka; None where there is none.
+        alerter: what watches the store; the caller starts and ends it.
 
     Raises:
         BindRefused: the address needs tokens and TLS that are not there.
@@ -74,6 +79,7 @@ def create_app(
         uploads=asyncio.Semaphore(settings.uploads),
         decoders=CapacityLimiter(_DECODING_THREADS),
         kafka=kafka,
+        alerter=alerter,
         names=load_names(settings.names_file),
     )
     app = FastAPI(title="kvtrail collector", openapi_url=None, docs_url=None, redoc_url=None)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from anyio import CapacityLimiter
 from kvtrail_schema.clock import Clock
 
+from kvtrail_collector.alerts.alerter import Alerter
 from kvtrail_collector.answers import Answers
 from kvtrail_collector.metrics import Metrics
 from kvtrail_collector.security import Guard
@@ -35,4 +36,5 @@ class Context:
     uploads: asyncio.Semaphore
     decoders: CapacityLimiter
     kafka: KafkaMonitor | None
+    alerter: Alerter
     names: Mapping[str, str]

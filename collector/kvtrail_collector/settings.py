@@ -46,6 +46,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     thresholds_file: Annotated[
         str, Meta(description="file (TOML) with thresholds of verdicts, a table a code; empty: their defaults")
     ] = ""
+    alerts_file: Annotated[
+        str, Meta(description="file (TOML) with rules of alerts over the shipped ones, and targets of webhooks; empty: none")
+    ] = ""
     body_bytes: Annotated[_Count, Meta(description="most bytes of one batch as sent")] = 16 << 20
     decoded_bytes: Annotated[_Count, Meta(description="most bytes of one batch after decompression")] = 128 << 20
     body_timeout_s: Annotated[float, Meta(gt=0, description="longest time in seconds that a batch may take to come in")] = 30.0

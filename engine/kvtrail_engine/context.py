@@ -1,6 +1,6 @@
 """What the parts of an engine share on its thread: settings, clock, ids, the emitter, pools, memory of the past."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.enums import Tier
@@ -8,6 +8,7 @@ from kvtrail_schema.reasons import BackpressureReason
 
 from kvtrail_engine.backpressure import Pressure
 from kvtrail_engine.clock import Clock
+from kvtrail_engine.degraded import Degraded
 from kvtrail_engine.estimates import Estimator
 from kvtrail_engine.history import History
 from kvtrail_engine.identity.holdings import Holdings
@@ -34,6 +35,7 @@ class Context:
     pressure: Pressure
     holdings: Holdings
     prefetches: PrefetchBook
+    degraded: Degraded = field(default_factory=Degraded)
 
     @property
     def gpu(self) -> TierPool:
@@ -52,6 +54,7 @@ class Context:
 
     @property
     def readable(self) -> list[TierPool]:
-        """The tiers below the gpu that can be read from now, the fastest first: a lost remote is not among them."""
+        """The tiers below the gpu that are used now, the fastest first: without a lost remote, and disabled ones."""
         is_lost = self.pressure.is_on(BackpressureReason.REMOTE_LOST)
-        return [pool for tier, pool in self.pools.items() if tier is not Tier.GPU and not (is_lost and tier is Tier.REMOTE)]
+        away = self.degraded.closed | {Tier.GPU} | ({Tier.REMOTE} if is_lost else set())
+        return [pool for tier, pool in self.pools.items() if tier not in away]

@@ -72,7 +72,7 @@ class Lifecycle:
         self._sequences[handle.req] = sequence
         if spec.supersedes is not None:
             self.cancel(spec.supersedes, CancelReason.SUPERSEDED)
-        reason = self._why_never(sequence) or self._why_not_now()
+        reason = self._why_never(sequence) or self._why_not_now(sequence)
         if reason is not None:
             self._reject(sequence, reason)
             return
@@ -181,8 +181,11 @@ class Lifecycle:
         is_over = quota_slots is not None and sequence.total_blocks > quota_slots
         return RejectReason.TENANT_QUOTA if is_over else None
 
-    def _why_not_now(self) -> RejectReason | None:
-        """Whether so many wait already that another one is refused, so that nothing grows without a bound."""
+    def _why_not_now(self, sequence: Sequence) -> RejectReason | None:
+        """Whether its prompt is longer than is taken in for now, or so many wait that nothing may grow without a bound."""
+        limit_tokens = self._context.degraded.limit_tokens
+        if limit_tokens is not None and sequence.prompt_tokens > limit_tokens:
+            return RejectReason.LIMIT
         is_full = len(self._scheduler.waiting) >= self._context.settings.step.max_waiting
         return RejectReason.BACKPRESSURE if is_full else None
 

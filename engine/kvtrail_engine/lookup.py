@@ -92,6 +92,13 @@ class Lookup:
         if self._fastest(sequence, index) is not None:
             sequence.reasons[index] = PrefillReason.TRUNCATED
             return
+        closed = self._closed_tier(block)
+        if closed is not None:
+            sequence.reasons[index] = PrefillReason.CHOSEN
+            self._context.emit.prefix_miss(
+                sequence.handle.req, block.id, _MISS_IN[closed], block.tokens, NO_U64, block.ns, t_ns
+            )
+            return
         if self._is_out_of_reach(sequence, index):
             self._tell_out_of_reach(sequence, index, t_ns)
             return
@@ -102,6 +109,14 @@ class Lookup:
             sequence.reasons[index] = failure
             reason = _MISS_OF.get(failure, reason)
         self._context.emit.prefix_miss(sequence.handle.req, block.id, reason, block.tokens, cause, block.ns, t_ns)
+
+    def _closed_tier(self, block: Block) -> Tier | None:
+        """The tier that has a block and is disabled for now; None where no tier is."""
+        for tier in self._context.degraded.closed & self._context.pools.keys():
+            copy = self._context.pools[tier].find(block.id)
+            if copy is not None and copy.state is CopyState.READY:
+                return tier
+        return None
 
     def _why_missing(self, block: Block) -> tuple[MissReason, PrefillReason | None, EventId]:
         """Why nobody may read a block, why it is computed then, and the event that took it away, if one did."""

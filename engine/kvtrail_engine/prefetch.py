@@ -191,6 +191,8 @@ class Prefetcher:
         if now_ns > candidate.deadline_ns:
             return
         dst = self._destination(candidate)
+        if dst in self._context.degraded.closed:
+            return
         sources = list(self._sources(candidate, dst, now_ns))
         if not sources:
             return

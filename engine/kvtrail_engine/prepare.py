@@ -95,6 +95,8 @@ class Preparer:
     def _is_restore_cheaper(self, estimates: Estimates) -> bool:
         """The policy's answer."""
         policy = self._context.settings.restore_policy
+        if self._context.degraded.recomputes:
+            return False
         if policy is not RestorePolicy.AUTO:
             return policy is RestorePolicy.RESTORE
         return (estimates.restore_ns or 0) <= (estimates.recompute_ns or 0)

@@ -32,7 +32,8 @@ class Saving:
 
         Not before: its own writes would stand beside its waits as if it had waited for them.
         """
-        if not self._context.host.slots or sequence.cancel_asked is not None:
+        is_off = not self._context.host.slots or Tier.HOST in self._context.degraded.closed
+        if is_off or sequence.cancel_asked is not None:
             sequence.created.clear()
             return
         size = self._context.settings.op_blocks
@@ -51,7 +52,7 @@ class Saving:
     def demote_from(self, tier: Tier, until_free_slots: int) -> None:
         """Move a tier's least recently used blocks to the next tier that is on, until so many slots are free or will be."""
         target = self._below(tier)
-        if target is None:
+        if target is None or tier in self._context.degraded.closed:
             return
         target.offer_again(self._context.clock.now_ns())
         pool, size = self._context.pools[tier], self._context.settings.op_blocks

@@ -9,6 +9,8 @@ SchemaError
 │   ├── ChecksumMismatch  bytes changed on the way
 │   └── BodyInvalid       the frame is whole, what it holds is not a batch of events
 ├── EventInvalid          an event that breaks the contract of its kind
+├── OrderInvalid          what asks an engine to degrade cannot be understood
+├── SecretInvalid         a file with secrets of webhooks cannot be used
 ├── OptionsInvalid        how to reach a Kafka cluster is said in a way that cannot be used
 └── JsonLinesError        a line that is no event; names file, line and field
 ```
@@ -47,6 +49,14 @@ class BodyInvalid(CodecError):
 
 class EventInvalid(SchemaError):
     """An event that breaks the contract of its kind: a field missing, unknown, or out of its range."""
+
+
+class OrderInvalid(SchemaError):
+    """What asks an engine to degrade cannot be understood, or not be done by it; nothing was changed."""
+
+
+class SecretInvalid(SchemaError):
+    """A file with secrets of webhooks cannot be used; the message says why, without them."""
 
 
 class OptionsInvalid(SchemaError):

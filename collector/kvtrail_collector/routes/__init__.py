@@ -1,5 +1,6 @@
 """The HTTP API: one file a subject, each a function from the context to its router."""
 
+from kvtrail_collector.routes.alerts import alert_routes
 from kvtrail_collector.routes.analysis import analysis_routes
 from kvtrail_collector.routes.events import event_routes
 from kvtrail_collector.routes.export import export_routes
@@ -15,6 +16,7 @@ from kvtrail_collector.routes.tiers import tier_routes
 from kvtrail_collector.routes.verdicts import verdict_routes
 
 __all__ = [
+    "alert_routes",
     "analysis_routes",
     "event_routes",
     "export_routes",

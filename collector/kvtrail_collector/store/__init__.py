@@ -6,13 +6,16 @@ from kvtrail_collector.store.positions import Place, Position, Positions, Reache
 from kvtrail_collector.store.quarantine import Quarantined
 from kvtrail_collector.store.seal_policy import SealPolicy
 from kvtrail_collector.store.store import Store
+from kvtrail_collector.store.tables_alerts import ALERT_AUDIT, WEBHOOK_DEAD_LETTERS
 from kvtrail_collector.store.tables_ledger import LEDGER_HOLES, REQUEST_LEDGERS
 from kvtrail_collector.store.touched import Touched, take_touched
 
 __all__ = [
+    "ALERT_AUDIT",
     "LEDGER_HOLES",
     "MEMORY",
     "REQUEST_LEDGERS",
+    "WEBHOOK_DEAD_LETTERS",
     "Account",
     "Incoming",
     "Place",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import duckdb
+import pyarrow as pa
 from kvtrail_schema.clock import Clock, SystemClock
 from kvtrail_schema.identity import Stream
 
@@ -163,6 +164,13 @@ class Store:
     def positions(self) -> Positions:
         """How far each source is stored, as the last commit left it. Any thread; cheap."""
         return self._writer.positions()
+
+    def on_commit(self, listener: Callable[[pa.Table, Iterable[Account]], None]) -> None:
+        """Let somebody hear of the new rows of each commit from now on, with the books of their streams. Call it once.
+
+        It is called on the writer's thread, after the commit: it must return at once and never raise.
+        """
+        self._writer.on_commit = listener
 
     def statistics(self) -> WriterStatistics:
         """What the writer did and what waits for it. Any thread; cheap."""

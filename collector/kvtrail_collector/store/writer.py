@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
 import duckdb
+import pyarrow as pa
 from kvtrail_schema.batch import unknown_in
 from kvtrail_schema.identity import Stream
 
@@ -80,6 +81,7 @@ class Writer:
         self._positions: Positions = positions or {}  # guarded by _lock; replaced, never changed in place
         self._commits = self._stored = self._duplicate = self._failed = self._version = self._unknown = 0  # guarded by _lock
         self._usable = True  # guarded by _lock
+        self.on_commit: Callable[[pa.Table, Iterable[Account]], None] | None = None  # set once, read by the writer's thread
         self._backlog = Backlog()  # used by the writer's thread alone
         self._busy = False  # used by the writer's thread alone
         self._thread = threading.Thread(target=self._run, name="kvtrail-store-writer", daemon=True)
@@ -248,6 +250,8 @@ class Writer:
             self._stored += sum(receipt.stored for receipt in plan.receipts)
             self._duplicate += sum(receipt.duplicate for receipt in plan.receipts)
             self._unknown += sum(1 for share in group if share.is_last and unknown_in(share.incoming.batch.header))
+        if self.on_commit is not None and plan.rows is not None:
+            self.on_commit(plan.rows, plan.after.values())
         return plan.receipts
 
     def _do_errand(self, errand: Errand) -> None:

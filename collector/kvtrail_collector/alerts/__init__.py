@@ -1,0 +1,1 @@
+"""Alerts: rules over measures that settle in seconds, and the actions that follow from them (docs/alerts.md)."""

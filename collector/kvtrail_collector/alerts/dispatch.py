@@ -1,0 +1,60 @@
+"""Which webhook goes to which target. Used by the thread `kvtrail-alerts` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kvtrail_schema.degrade import DegradeOrder
+
+from kvtrail_collector.alerts.bodies import alert_body, manager_body, order_body, template_body
+from kvtrail_collector.alerts.delivery import Delivery, Outgoing
+from kvtrail_collector.alerts.evaluate import AlertKey, Change
+from kvtrail_collector.alerts.state import Turn
+from kvtrail_collector.alerts.targets import Form, Target
+
+ALERT_EXPIRES_S: Final = 3_600
+"""What people are told may come late."""
+ORDER_EXPIRES_S: Final = 10
+"""What an engine is told must not: it is ordered anew while it is wanted."""
+_NS_S: Final = 1_000_000_000
+
+
+class Dispatch:
+    """Writes each webhook once a target; remembers when alerts began that have not ended."""
+
+    def __init__(self, targets: Sequence[Target], delivery: Delivery, new_id: Callable[[], str]) -> None:
+        self._targets = tuple(targets)
+        self._delivery = delivery
+        self._new_id = new_id
+        self._fired_wall_ns: dict[AlertKey, int] = {}
+
+    def order(self, order: DegradeOrder, now_wall_ns: int) -> None:
+        """To every target that takes orders to this engine."""
+        expires_wall_ns = min(order.expires_wall_ns, now_wall_ns + ORDER_EXPIRES_S * _NS_S)
+        text = str(order.action)
+        for target in self._targets:
+            if target.form is Form.ORDERS and target.takes(order.engine):
+                self._put(target, order.engine, text, order_body(order, now_wall_ns), expires_wall_ns)
+            elif target.form is Form.TEMPLATE and target.takes(order.engine) and (not target.actions or text in target.actions):
+                self._put(target, order.engine, text, template_body(target.body, order), expires_wall_ns)
+
+    def alert(self, change: Change, now_wall_ns: int) -> None:
+        """To every target that takes alerts of this engine."""
+        is_fired = change.turn is Turn.FIRED
+        fired_wall_ns = self._fired_wall_ns.setdefault(change.key, now_wall_ns)
+        if not is_fired:
+            del self._fired_wall_ns[change.key]
+        expires_wall_ns = now_wall_ns + ALERT_EXPIRES_S * _NS_S
+        for target in self._targets:
+            if not target.takes(change.key.engine):
+                continue
+            if target.form is Form.ALERTS:
+                self._put(target, change.key.engine, "", alert_body(change, now_wall_ns), expires_wall_ns)
+            elif target.form is Form.ALERTMANAGER:
+                body = manager_body(change, target.name, fired_wall_ns, now_wall_ns)
+                self._put(target, change.key.engine, "", body, expires_wall_ns)
+
+    def _put(self, target: Target, engine: str, subject: str, body: bytes, expires_wall_ns: int) -> None:
+        """Queue one."""
+        self._delivery.put(target, Outgoing(self._new_id(), engine, subject, body, expires_wall_ns))

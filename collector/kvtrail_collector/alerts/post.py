@@ -1,0 +1,89 @@
+"""One attempt to deliver one webhook: to the address that was checked, without redirects, proxies or endless answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from http import HTTPStatus
+from typing import Final, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+import httpx
+from kvtrail_schema.errors import SecretInvalid
+from kvtrail_schema.webhooks import Envelope, sign
+
+from kvtrail_collector.alerts.targets import AddressRefused, Resolve, Target, address_of, resolve
+
+_ANSWER_BYTES: Final = 512
+_AGAIN: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
+_SERVER_ERROR: Final = 500
+
+
+class Outcome(Enum):
+    """What came of an attempt."""
+
+    DELIVERED = "delivered"
+    AGAIN = "again"
+    """Nobody there, or busy."""
+    REFUSED = "refused"
+    """It will never be taken."""
+
+
+class Attempt(NamedTuple):
+    """What came of an attempt, in words, too; the words never hold a secret."""
+
+    outcome: Outcome
+    detail: str
+
+
+class Post(Protocol):
+    """**Protocol:** one attempt. Blocks for the target's timeout at most, more or less; never raises."""
+
+    def __call__(self, target: Target, envelope: Envelope, body: bytes) -> Attempt:
+        """Send it."""
+        ...
+
+
+def make_post(look_up: Resolve = resolve, client: Callable[[], httpx.Client] | None = None) -> Post:
+    """The way out by HTTP."""
+    make = client or (lambda: httpx.Client(follow_redirects=False, trust_env=False))
+
+    def post(target: Target, envelope: Envelope, body: bytes) -> Attempt:
+        """Send it once."""
+        try:
+            signed = {} if (secrets := target.secrets) is None else sign(secrets, envelope, body)
+            address = address_of(target, look_up)
+        except SecretInvalid as error:
+            return Attempt(Outcome.AGAIN, str(error))
+        except AddressRefused as error:
+            return Attempt(Outcome.REFUSED, error.trouble.what)
+        with make() as http:
+            return _send(http, target, address, signed, body)
+
+    return post
+
+
+def _send(http: httpx.Client, target: Target, address: str, signed: Mapping[str, str], body: bytes) -> Attempt:
+    """One call, by address, under the target's name; no more of the answer is read than its first bytes."""
+    split = urlsplit(target.url)
+    url = httpx.URL(target.url).copy_with(host=address)
+    headers = {"host": split.netloc, "content-type": "application/json", "user-agent": "kvtrail", **signed}
+    request = http.build_request("POST", url, content=body, headers=headers, timeout=target.timeout_s)
+    request.extensions["sni_hostname"] = split.hostname
+    try:
+        answer = http.send(request, stream=True)
+        try:
+            start = next(answer.iter_bytes(_ANSWER_BYTES), b"")
+        finally:
+            answer.close()
+    except httpx.HTTPError as error:
+        return Attempt(Outcome.AGAIN, f"{type(error).__name__}: {error}")
+    return _judged(answer.status_code, start)
+
+
+def _judged(status: int, start: bytes) -> Attempt:
+    """What an answer means. A redirect is refused: it would lead to an address that nobody checked."""
+    detail = f"{status} {start.decode(errors='replace')}".strip()
+    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        return Attempt(Outcome.DELIVERED, detail)
+    return Attempt(Outcome.AGAIN if status >= _SERVER_ERROR or status in _AGAIN else Outcome.REFUSED, detail)

@@ -1,0 +1,76 @@
+"""The thread `kvtrail-alert-verdicts`: judges the last minutes again and again, for rules that name a verdict's code.
+
+Only where some rule does: judging takes the store's time. It is for people; what must act in seconds looks at other measures.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Final, Self
+
+from kvtrail_schema.clock import Clock
+
+from kvtrail_collector.alerts.evaluate import Asked
+from kvtrail_collector.detectors.judge import Thresholds
+from kvtrail_collector.detectors.scene import Bounds
+from kvtrail_collector.diagnose_store import diagnose_store
+from kvtrail_collector.errors import CollectorError
+from kvtrail_collector.store import Store
+
+EVERY_S: Final = 15.0
+_LOOK_BACK_NS: Final = 120_000_000_000
+_HEARD_NS: Final = 60_000_000_000
+_LOG: Final = logging.getLogger(__name__)
+
+
+class VerdictWatch:
+    """Keeps how many verdicts of each code each engine had in the last two minutes. A context manager."""
+
+    def __init__(self, store: Store, clock: Clock, thresholds: Thresholds) -> None:
+        self._store, self._clock, self._thresholds = store, clock, thresholds
+        self._lock = threading.Lock()
+        self._figures = Asked({})  # guarded by _lock; replaced, never changed
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kvtrail-alert-verdicts", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Start judging."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End, after the judgement that is under way."""
+        self._stopping.set()
+        self._thread.join()
+
+    def figures(self) -> Asked:
+        """What was found last. Any thread; cheap."""
+        with self._lock:
+            return self._figures
+
+    def judge(self) -> None:
+        """Judge every engine that was heard of lately. Blocks for as long as diagnosing takes.
+
+        Raises:
+            CollectorError: the store cannot be asked; what was found before stays.
+        """
+        now_wall_ns, found = self._clock.wall_ns(), dict[tuple[str, str], float]()
+        for account in self._store.accounts().values():
+            if now_wall_ns - account.marks.heard_wall_ns > _HEARD_NS:
+                continue
+            engine = account.stream.engine
+            bounds = Bounds(account.marks.clocks.monotonic_ns - _LOOK_BACK_NS, None, engine)
+            for verdict in diagnose_store(self._store, None, bounds, now_wall_ns, self._thresholds).verdicts:
+                key = (f"verdict:{verdict.code}", engine)
+                found[key] = found.get(key, 0.0) + 1
+        with self._lock:
+            self._figures = Asked(found)
+
+    def _run(self) -> None:
+        """Judgement after judgement."""
+        while not self._stopping.wait(EVERY_S):
+            try:
+                self.judge()
+            except CollectorError as error:
+                _LOG.warning("verdicts for alerts could not be found, and will be tried again: %s", error)

@@ -1,0 +1,183 @@
+"""From rows to figures: each measure says what it says it says, whatever commits the rows came in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from kvtrail_collector.alerts.batch import NS_S
+from kvtrail_collector.alerts.evaluate import AlertKey, Asked, Evaluator
+from kvtrail_collector.alerts.observe import Observer
+from kvtrail_collector.alerts.windows import Windows
+from kvtrail_schema.enums import Tier
+from kvtrail_schema.events import (
+    AttentionRead,
+    BlockCreated,
+    CapacitySampled,
+    CopyWaited,
+    Event,
+    Invalidated,
+    PrefillChunk,
+    PrefixHit,
+    RecomputeChosen,
+    RequestArrived,
+    SwapInFailed,
+    SwapInLoaded,
+)
+from kvtrail_schema.identity import BlockId, EventId, NamespaceId, OpId, RequestId, Slot, StepId
+from kvtrail_schema.reasons import InvalidateReason, PrefillReason, SwapInFailReason
+
+from tests.collector.alerts.stories import ENGINE, NOW_S, prefetches, rows_of, rule
+
+MS = 1_000_000
+
+
+def numbered(events: Sequence[Event], second: int = NOW_S) -> list[Event]:
+    """Events with their seqs, all within one second."""
+    return [type(event)(**{**_fields(event), "seq": seq, "t_ns": second * NS_S}) for seq, event in enumerate(events, start=1)]
+
+
+def _fields(event: Event) -> dict[str, object]:
+    """The fields of an event, by name."""
+    return {name: getattr(event, name) for name in event.__struct_fields__}
+
+
+def figures(measure: str, *commits: Sequence[Event], **changes: object) -> dict[str, float | None]:
+    """The figure of a measure by tier, after these commits."""
+    windows = Windows()
+    observer = Observer(windows)
+    for events in commits:
+        observer.observe(rows_of(events), NOW_S)
+    evaluator = Evaluator([rule(measure=measure, **changes)], windows)
+    evaluator.look(0, NOW_S, Asked({}))
+    return {key.tier: state.value for key, state in evaluator.states.items()}
+
+
+def failed(reason: SwapInFailReason, src: Tier = Tier.REMOTE) -> SwapInFailed:
+    """A load that failed."""
+    return SwapInFailed(op=OpId(1), src=src, dst=Tier.GPU, reason=reason)
+
+
+def loaded(src: Tier = Tier.REMOTE) -> SwapInLoaded:
+    """A load that went well."""
+    return SwapInLoaded(op=OpId(1), src=src, dst=Tier.GPU)
+
+
+def test_waste_is_a_share_of_a_window() -> None:
+    """What ended outside the window does not count, and too few say nothing."""
+    old, new = prefetches(NOW_S - 20, wasted=100), prefetches(NOW_S - 1, used=3, wasted=1)
+
+    assert {"": 0.25} == figures("prefetch_waste_share", old, new)
+    assert {"": None} == figures("prefetch_waste_share", old, new, least=5)
+
+
+def test_one_commit_or_many_give_the_same() -> None:
+    """Counts add up over commits."""
+    events = prefetches(NOW_S, used=5, wasted=15)
+
+    assert {"": 0.75} == figures("prefetch_waste_share", events)
+    assert {"": 0.75} == figures("prefetch_waste_share", events[:7], events[7:])
+
+
+def test_the_future_counts_as_now() -> None:
+    """An engine whose clock is ahead is heard all the same."""
+    assert {"": 1.0} == figures("prefetch_waste_share", prefetches(NOW_S + 50, wasted=4))
+
+
+def test_restores_are_compared_with_recompute() -> None:
+    """The tail of waits over the median estimate, to the width of a bin."""
+    waits = [CopyWaited(req=RequestId(n), wait_ns=80 * MS if n >= 90 else 1 * MS) for n in range(100)]
+    chosen = [RecomputeChosen(req=RequestId(n), tokens=64, recompute_estimate_ns=10 * MS) for n in range(20)]
+    found = figures("restore_over_recompute", numbered([*waits, *chosen]))[""]
+
+    assert found == pytest.approx(8.0, rel=0.2)
+
+
+def test_thrash_is_what_was_computed_again_of_all() -> None:
+    """Tokens count, not chunks, and only those whose blocks were evicted."""
+    chunks = [
+        PrefillChunk(req=RequestId(1), step=StepId(1), tokens=300, reason=PrefillReason.EVICTED),
+        PrefillChunk(req=RequestId(2), step=StepId(1), tokens=700, reason=PrefillReason.NEW),
+        PrefillChunk(req=RequestId(2), step=StepId(1), tokens=200, reason=PrefillReason.CHOSEN),
+    ]
+
+    assert {"": 0.25} == figures("thrash_share", numbered(chunks))
+
+
+def test_a_streak_goes_on_over_commits_and_ends_with_one_that_went_well() -> None:
+    """Each tier has its own, and what was called off is no failure."""
+    timeout, called_off = failed(SwapInFailReason.TIMEOUT), failed(SwapInFailReason.CANCELLED)
+    nvme = loaded(Tier.NVME)
+
+    assert {"remote": 3.0, "nvme": 0.0} == figures(
+        "connector_error_streak", numbered([loaded(), timeout, nvme, called_off]), numbered([timeout, timeout])
+    )
+    assert {"remote": 1.0} == figures("connector_error_streak", numbered([timeout, timeout, loaded(), timeout]))
+
+
+def test_mismatches_are_counted_by_tier() -> None:
+    """A checksum that did not hold is counted where the bytes came from."""
+    events = numbered([failed(SwapInFailReason.CHECKSUM, Tier.NVME), failed(SwapInFailReason.TIMEOUT, Tier.NVME)])
+
+    assert {"nvme": 1.0} == figures("checksum_mismatches", events)
+
+
+def test_capacities_are_the_last_sample() -> None:
+    """Of a tier as a whole, and of the fullest tenant; a sample of a tenant is none of the tier."""
+    samples = [
+        CapacitySampled(tier=Tier.HOST, capacity_bytes=100, used_bytes=50, evictable_bytes=0, depth=3),
+        CapacitySampled(tier=Tier.HOST, capacity_bytes=100, used_bytes=90, evictable_bytes=5, depth=7),
+        CapacitySampled(tier=Tier.HOST, capacity_bytes=10, used_bytes=9, ns=NamespaceId(1)),
+        CapacitySampled(tier=Tier.HOST, capacity_bytes=10, used_bytes=2, ns=NamespaceId(2)),
+    ]
+
+    assert {"host": 7.0} == figures("queue_depth", numbered(samples))
+    assert {"host": 0.15} == figures("free_share", numbered(samples), raise_at=0.1, clear_at=0.2)
+    assert {"host": 0.9} == figures("tenant_quota_share", numbered(samples))
+
+
+def test_a_stale_sample_is_no_figure() -> None:
+    """What was sampled half a minute ago says nothing about now."""
+    assert {"host": None} == figures("queue_depth", numbered([CapacitySampled(tier=Tier.HOST, depth=9)], NOW_S - 31))
+
+
+def test_hits_on_blocks_of_another_namespace_are_found() -> None:
+    """A hit is held against the namespace that its request came with; one whose arrival was not seen accuses nobody."""
+    arrived = RequestArrived(req=RequestId(1), tokens=9, ns=NamespaceId(5))
+    hits = [
+        PrefixHit(req=RequestId(req), block=BlockId(1), tier=Tier.HOST, ns=NamespaceId(ns))
+        for req, ns in ((1, 5), (1, 6), (2, 7))
+    ]
+
+    assert {"": 1.0} == figures("cross_namespace_hits", numbered([arrived]), numbered(hits))
+
+
+def test_reads_of_what_was_invalidated_are_found() -> None:
+    """A copy that was taken away may be read again only once it was made anew."""
+    place = {"block": BlockId(3), "tier": Tier.GPU, "slot": Slot(1)}
+    gone = Invalidated(**place, reason=InvalidateReason.MANUAL, cause=EventId(1))
+    read, made = AttentionRead(req=RequestId(1), **place), BlockCreated(**place)
+
+    assert {"gpu": 1.0} == figures("reads_after_invalidate", numbered([read, gone, read]))
+    assert {} == figures("reads_after_invalidate", numbered([gone, made, read]))
+
+
+def test_memory_is_bounded() -> None:
+    """However many engines speak, as many subjects are kept as there may be; the others are counted."""
+    windows = Windows()
+    observer = Observer(windows)
+    rows = rows_of(prefetches(NOW_S, wasted=1))
+    for number in range(5_000):
+        rows.origin = rows.origin._replace(engine=f"{ENGINE}-{number}")
+        observer._shares(rows, NOW_S)
+
+    assert len(windows.subjects("prefetch_waste_share")) <= 4_096
+    assert windows.refused > 0
+
+
+def test_figures_of_nobody_are_not_looked_at() -> None:
+    """A rule of which there is no observation has no alert."""
+    evaluator = Evaluator([rule()], Windows())
+    evaluator.look(0, NOW_S, Asked({}))
+
+    assert dict[AlertKey, object]() == evaluator.states
