@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 from kvtrail_collector.sql_shapes import SqlAnswer
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from kvtrail_cli.client import DEFAULT_URL, CollectorClient
@@ -57,7 +57,7 @@ def _of_store(db: Path, query: str, rows: int, seconds: float) -> SqlAnswer:
 
 def _view(found: SqlAnswer) -> Table:
     """The rows for people."""
-    table = Table(*(Text(name) for name in found.columns), box=None, header_style="dim")
+    table = Table(*(Column(Text(name)) for name in found.columns), box=None, header_style="dim")
     for row in found.rows:
         table.add_row(*(Text("" if value is None else str(value)) for value in row))
     return table

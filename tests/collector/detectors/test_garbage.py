@@ -30,7 +30,8 @@ def _column(name: str, rng: np.random.Generator, *, extreme: bool) -> "pa.Array[
     """One column."""
     always = name in {"seq", "t_ns", "kind"}
     values = [value if always or rng.random() > 0.3 else None for value in _values(name, rng, extreme=extreme)]
-    return pa.array(values, type=EVENT_SCHEMA.field(name).type)
+    column: pa.Array[pa.Scalar[pa.DataType]] = pa.array(values, type=EVENT_SCHEMA.field(name).type)
+    return column
 
 
 def _values(name: str, rng: np.random.Generator, *, extreme: bool) -> list[object]:
