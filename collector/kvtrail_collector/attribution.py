@@ -108,7 +108,12 @@ class _Explainer:
             return self._frame(None, self.able.unknown or _too_few(self.window.requests))
         answers = []
         for compared in comparisons(
-            self.requests, self.reference_requests, self.able, min_lift_ns=MIN_LIFT_NS[self.measure], seed=seed
+            self.requests,
+            self.reference_requests,
+            self.able,
+            min_lift_ns=MIN_LIFT_NS[self.measure],
+            searched=searched,
+            seed=seed,
         ):
             answers.append(self._explained(compared))
             if answers[-1].identified:

@@ -12,13 +12,17 @@ MIX = "mix"
 
 def named(population: Population, window: Interval | None = None, *, seed: int = 0) -> str | None:
     """The name of the sure cause: `mix`, a component, or a tier, whose queue and reads count together; None where none is."""
+    searched = window is None
     window = window or search_window(population, seed=seed)
     choice = choose(population, window, None, seed=seed) if window else None
     if choice is None or choice.refused:
         return None
     requests, reference = population.arrived_in(*choice.window), population.arrived_in(*choice.reference)
     able = comparability(requests, reference)
-    names = (sure(one) for one in comparisons(requests, reference, able, min_lift_ns=MIN_LIFT_NS[Measure.TTFT], seed=seed))
+    names = (
+        sure(one)
+        for one in comparisons(requests, reference, able, min_lift_ns=MIN_LIFT_NS[Measure.TTFT], searched=searched, seed=seed)
+    )
     return next((name for name in names if name), None)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from kvtrail_collector.facts_rows import IntArray
 from kvtrail_collector.window import choose, search_window, warm_up_end_ns
-from kvtrail_collector.window_scan import Spell, find_spells
+from kvtrail_collector.window_grid import Grid
+from kvtrail_collector.window_scan import BLOCK_BINS, Spell, block_bins, find_spells
 
 from tests.collector.attribution.populations import MS, population
 
@@ -107,3 +108,21 @@ def test_no_reference() -> None:
     requests = population([[MS]] * 4_000, every_ns=25 * MS)
 
     assert choose(requests, (0, 100 * SECOND), None) is None
+
+
+def test_company_is_kept_together() -> None:
+    """Shuffling keeps together what keeps company: stretches of ten seconds stay whole, single slow requests need not."""
+    rng = np.random.default_rng(2)
+    at = np.sort(rng.uniform(0, 300, 9_000) * SECOND).astype(np.int64)
+    level = np.repeat(rng.exponential(40 * MS, 30), 10)[at // SECOND]
+    restless, scattered = (
+        np.asarray(values + rng.exponential(10 * MS, 9_000), dtype=np.int64) for values in (level, rng.permutation(level))
+    )
+    edges = np.linspace(0, 300 * SECOND, 151).astype(np.int64)
+    grids = [
+        Grid.of(at, latency, edges, np.quantile(latency, [0.75, 0.95]).astype(np.int64)) for latency in (restless, scattered)
+    ]
+    blocks = [block_bins(grid, grid.best()) for grid in grids]
+
+    assert blocks[0] > 5
+    assert blocks[1] == BLOCK_BINS
