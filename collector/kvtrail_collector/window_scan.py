@@ -103,17 +103,29 @@ def _p_values(grid: Grid, observed: list[Best], rng: np.random.Generator) -> lis
 
 
 def block_bins(grid: Grid, observed: list[Best]) -> int:
-    """How many bins are kept together: as long as slow requests keep company outside all suspected windows."""
+    """How many bins are kept together: as long as slow requests keep company outside the suspected windows.
+
+    Outside all of them where enough time is left, else outside the one of each threshold: a spell must not hide itself by the
+    company that it keeps.
+    """
     suspected = np.zeros(len(grid.counts), dtype=np.bool_)
     for best in observed:
         suspected[best.low : best.high] = True
-    outside = ~suspected if suspected.mean() <= MAX_WINDOW_SHARE else np.ones_like(suspected)
+    is_enough_left = bool(suspected.mean() <= MAX_WINDOW_SHARE)
     longest = float(BLOCK_BINS)
-    for slow in grid.slow:
+    for slow, best in zip(grid.slow, observed, strict=True):
+        outside = ~suspected if is_enough_left else _outside(best, len(grid.counts))
         rate = slow.sum() / max(int(grid.counts.sum()), 1)
         beyond = (slow - rate * grid.counts) / np.sqrt(np.maximum(grid.counts, 1))
         longest = max(longest, COMPANY * correlation_length(beyond[outside]))
     return int(min(ceil(longest), max(BLOCK_BINS, ceil(len(grid.counts) * MOST_BLOCK_SHARE))))
+
+
+def _outside(best: Best, bins: int) -> NDArray[np.bool_]:
+    """The bins outside one window."""
+    outside = np.ones(bins, dtype=np.bool_)
+    outside[best.low : best.high] = False
+    return outside
 
 
 def _rarity(ranked: FloatArray, scores: FloatArray) -> FloatArray:
