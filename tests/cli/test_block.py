@@ -1,0 +1,52 @@
+"""Promises of `/v1/blocks/{hash}` and of the verb: one shape, and refusals that say what to give."""
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import jsonschema
+import pytest
+from kvtrail_cli.main import APP
+from kvtrail_collector.testing import RunningCollector, running_collector
+from kvtrail_schema.jsonl import read_lines
+from typer.testing import CliRunner
+
+from tests.collector.block.test_block import BLOCK, STORY
+from tests.collector.frames import events_batch
+from tests.packages import ROOT
+
+SCHEMA = json.loads((ROOT / "docs/reference/outputs.schema.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module", name="collector")
+def collector_with_a_block() -> Iterator[RunningCollector]:
+    """A collector that knows the first events of one block."""
+    with running_collector() as collector:
+        collector.store.submit(events_batch([line.event for line in read_lines(STORY[:6])])).result()
+        yield collector
+
+
+def test_shape(collector: RunningCollector) -> None:
+    """The answer is in its published shape, by HTTP and by the verb alike; the hash is text."""
+    found = httpx.get(f"{collector.url}/v1/blocks/{BLOCK:x}", trust_env=False).json()
+    told = CliRunner().invoke(APP, ["block", f"{BLOCK:016x}", "--json", "--url", collector.url])
+
+    jsonschema.validate(found, {**SCHEMA, "$ref": SCHEMA["answers"]["block"]["$ref"]})
+    assert f"{BLOCK:016x}" == found["block"]
+    assert found == json.loads(told.stdout)
+
+
+def test_for_people(collector: RunningCollector) -> None:
+    """With a moment there are the copies of that moment."""
+    told = CliRunner().invoke(APP, ["block", f"{BLOCK:016x}", "--at", "15000000", "--url", collector.url])
+
+    assert 0 == told.exit_code
+    assert "host" in told.stdout
+    assert "resident" in told.stdout
+    assert "gpu  " not in told.stdout.split("evicted")[0]
+
+
+@pytest.mark.parametrize(("name", "status"), [("5", 404), ("zebra", 422), ("12345678123456781", 422)])
+def test_refusals(collector: RunningCollector, name: str, status: int) -> None:
+    """What is no hash, and a block that nobody named, are told apart."""
+    assert status == httpx.get(f"{collector.url}/v1/blocks/{name}", trust_env=False).status_code
