@@ -97,6 +97,16 @@ def test_a_spike_without_a_named_cause_is_told_all_the_same(open_place: OpenPlac
     assert len(script.params_of("/v1/verdicts")) == 1
 
 
+def test_a_large_store_is_asked_every_rule_only_when_somebody_wants_it(open_place: OpenPlace) -> None:
+    """A page that stays open all night must not keep the collector busy; the spike's cause is told all the same."""
+    page, script = open_place(Place.NOW, page_answers(loss=loss(stream(produced=3_000_000, stored=3_000_000))))
+    before = len(script.params_of("/v1/verdicts"))
+    page.toggle(key="ask-every-rule").set_value(True).run()
+
+    assert "`TIER_SLOW`" in said(page)
+    assert (before, len(script.params_of("/v1/verdicts"))) == (0, 1)
+
+
 def test_figures_stand_also_where_verdicts_do_not_come(open_place: OpenPlace) -> None:
     """A collector that cannot judge in time takes its own place only."""
     given = {path: answer for path, answer in page_answers().items() if path not in {"/v1/verdicts", "/v1/attribution"}}

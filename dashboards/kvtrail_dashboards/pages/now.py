@@ -5,7 +5,7 @@ from typing import Final
 
 import streamlit as st
 
-from kvtrail_dashboards.answers import Window
+from kvtrail_dashboards.answers import Loss, Window
 from kvtrail_dashboards.charts.latency import latency_chart
 from kvtrail_dashboards.compute.latency import LatencyView
 from kvtrail_dashboards.compute.notices import nothing_in_range, notices_of_losses
@@ -35,6 +35,9 @@ from kvtrail_dashboards.sections.tiles import tiles_section
 
 _FURTHER: Final = ":material/arrow_forward:"
 
+ALWAYS_ASKED_EVENTS: Final = 2_000_000
+"""With more events than this, asking every rule takes the collector longer than a page may."""
+
 
 def page() -> None:
     """Run the page once. On the session's thread; blocks while the collector answers."""
@@ -59,7 +62,8 @@ def _draw(frame: Frame) -> None:
         with charts.container():
             _charts(frame, latency, spike)
     with wrong:
-        _rules(frame)
+        if _shall_ask(frame, loss):
+            _rules(frame)
 
 
 def _spike(frame: Frame) -> Window | None:
@@ -76,6 +80,15 @@ def _spike(frame: Frame) -> Window | None:
         line = unnamed_line(attribution)
         _verdict(frame, line)
     return window
+
+
+def _shall_ask(frame: Frame, loss: Loss) -> bool:
+    """Whether to ask every rule: always where that is cheap, else once somebody wants it."""
+    stored = sum(stream.stored for stream in loss.streams if stream.engine == frame.engine.engine)
+    if stored <= ALWAYS_ASKED_EVENTS:
+        return True
+    label = f"Ask every rule (of {stored:,} events: it takes the collector a while)"
+    return st.toggle(label, key="ask-every-rule")
 
 
 def _rules(frame: Frame) -> None:
