@@ -102,7 +102,7 @@ def _rules(frame: Frame) -> None:
         return
     lines = verdict_lines(tuple(one for one in verdicts.verdicts if one.basis != POPULATION))
     if not lines:
-        st.success("No rule is broken.", icon=":material/check_circle:")
+        st.success("Every rule was asked; no other finds anything.", icon=":material/check_circle:")
     for line in lines:
         _verdict(frame, line)
     if verdicts.missing:
