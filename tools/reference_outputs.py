@@ -12,6 +12,7 @@ from kvtrail_cli.commands.engine import EngineRun
 from kvtrail_cli.compare.shapes import Compare
 from kvtrail_cli.demo.shapes import Demo
 from kvtrail_cli.drill.shapes import Accuracy
+from kvtrail_collector.alerts.shapes import ActionAnswer, Alerts
 from kvtrail_collector.attribution_shapes import Attribution
 from kvtrail_collector.block_life import BlockLife
 from kvtrail_collector.diagnose_shapes import Verdicts
@@ -42,6 +43,9 @@ ANSWERS = {
     "rebuild": Rebuilt,
     "engine run": EngineRun,
     "agent recover": AgentRecover,
+    "alerts show": Alerts,
+    "alerts request": ActionAnswer,
+    "alerts release": ActionAnswer,
     "compare": Compare,
     "drill accuracy": Accuracy,
     "bench dashboard": DashboardBench,

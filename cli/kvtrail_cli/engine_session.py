@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from kvtrail_agent.degrade import DegradeReceiver, DegradeSettings
 from kvtrail_agent.recorder import Recorder
 from kvtrail_agent.settings import AgentSettings
+from kvtrail_engine.degrade_controls import EngineControls
 from kvtrail_engine.drills.timer import ScheduledDrill
 from kvtrail_engine.engine import Engine
 from kvtrail_engine.loadgen.arrivals import Arrival
@@ -39,8 +41,11 @@ def run_recorded(
     drill: ScheduledDrill | None = None,
     hints: Hints | None = None,
     stop: threading.Event | None = None,
+    degrade: DegradeSettings | None = None,
 ) -> Session:
     """Run a load to its end, with the recorder as the engine's observer, and wait for delivery.
+
+    With `degrade` the engine takes orders to degrade meanwhile; that needs a recorder, since each is told as an event.
 
     Raises:
         AgentError: the recorder cannot start.
@@ -55,7 +60,9 @@ def run_recorded(
         observers = [recorder] if recorder is not None else []
         if recorder is not None:
             stack.callback(recorder.close)
-        with Engine(settings, observers) as engine:
+        with Engine(settings, observers) as engine, ExitStack() as beside:
+            if degrade is not None and recorder is not None:
+                beside.enter_context(DegradeReceiver(degrade, EngineControls(engine), recorder))
             result = run_load(engine, arrivals, show, drill=drill, hints=hints, stop=stop)
         if recorder is None:
             return Session(result, 0, 0, delivered=True)

@@ -8,6 +8,7 @@ import typer
 
 from kvtrail_cli.commands import (
     agent,
+    alerts,
     attribute,
     bench,
     block,
@@ -39,6 +40,7 @@ for verb in (demo, diagnose, attribute, why, block, loss, compare, dashboard, do
     APP.command(name=verb.NAME)(verb.command)
 APP.add_typer(engine.APP, name="engine")
 APP.add_typer(agent.APP, name="agent")
+APP.add_typer(alerts.APP, name="alerts")
 APP.add_typer(collector.APP, name="collector")
 APP.add_typer(bench.APP, name="bench")
 APP.add_typer(drill.APP, name="drill")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from socketserver import ThreadingMixIn
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kvtrail_agent.errors import SettingsInvalid
 
@@ -32,9 +32,8 @@ class Endpoint:
     """Listens from its making on, answers from `start` on. A few calls at a time; one that is slow holds nothing up."""
 
     def __init__(self, host: str, port: int, receive: Receive, between: Callable[[], None]) -> None:
-        handler = type("_BoundHandler", (_Handler,), {"receive": staticmethod(receive)})
         try:
-            self._server = _Server((host.strip("[]"), port), handler, between)
+            self._server = _Server((host.strip("[]"), port), receive, between)
         except OSError as error:
             message = f"{host}:{port}: {error.strerror}: choose another address for orders"
             raise SettingsInvalid(message) from error
@@ -63,10 +62,11 @@ class _Server(ThreadingMixIn, HTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], between: Callable[[], None]) -> None:
+    def __init__(self, address: tuple[str, int], receive: Receive, between: Callable[[], None]) -> None:
+        self.receive = receive
         self._between = between
         self._places = threading.BoundedSemaphore(_AT_ONCE)
-        super().__init__(address, handler)
+        super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A call, on a thread of its own, where there is a place."""
@@ -93,7 +93,6 @@ class _Server(ThreadingMixIn, HTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     """One call."""
 
-    receive: ClassVar[Receive]
     timeout = _PATIENCE_S
     server_version = "kvtrail"
     sys_version = ""
@@ -108,7 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BYTES} bytes, with their length"))
         else:
             headers = {name.lower(): value for name, value in self.headers.items()}
-            self._answer(self.receive(headers, self.rfile.read(size)))
+            assert isinstance(self.server, _Server), self.server
+            self._answer(self.server.receive(headers, self.rfile.read(size)))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class' name
         """Print nothing into the engine's output."""

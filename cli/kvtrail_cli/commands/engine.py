@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import typer
+from kvtrail_agent.degrade.settings import DegradeSettings
 from kvtrail_agent.settings import AgentSettings
 from kvtrail_agent.transports.files import TransportFiles
 from rich.console import Group, RenderableType
@@ -92,6 +93,11 @@ def run(  # noqa: PLR0917 - one parameter a flag
     nvml_interval_ms: Annotated[
         int, typer.Option(envvar="KVTRAIL_NVML_INTERVAL_MS", min=0, help="Sample GPUs by NVML so often; 0: never.")
     ] = 0,
+    degrade_secret_file: Annotated[
+        Path | None,
+        typer.Option(help="Take orders to degrade that are signed with a secret in this file (0600); absent: take none."),
+    ] = None,
+    degrade_port: Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback where orders are taken.")] = 4760,
     *,
     skip_bad_lines: Annotated[bool, typer.Option(help="Skip and count wrong lines of a trace instead of ending.")] = False,
     json: Json = False,
@@ -101,6 +107,7 @@ def run(  # noqa: PLR0917 - one parameter a flag
 
     agent = agent_settings(name, transport, TransportFiles(token_file, kafka_options_file), RecorderDirs(ring_dir, spool_dir))
     agent = agent and msgspec.structs.replace(agent, nvml_interval_ms=nvml_interval_ms)
+    degrade = _degrade_settings(name, agent, degrade_secret_file, degrade_port)
     with tempfile.TemporaryDirectory(prefix="kvtrail-nvme-") as temporary:
         where = data_dir or Path(temporary)
         if trace is None:
@@ -110,12 +117,26 @@ def run(  # noqa: PLR0917 - one parameter a flag
         if not profile.arrivals:
             message = f"{trace}: no request to run"
             raise InputInvalid(message)
-        answer = run_profile(profile.fetching_ahead(prefetch, announce), agent)
+        answer = run_profile(profile.fetching_ahead(prefetch, announce), agent, degrade)
     if json:
         print_json(answer)
     else:
         OUT.print(_view(answer))
     raise typer.Exit(Exit.GOOD if answer.delivered else Exit.BAD)
+
+
+def _degrade_settings(name: str, agent: AgentSettings | None, secrets: Path | None, port: int) -> DegradeSettings | None:
+    """Where the flags want orders to be taken, or None where they do not.
+
+    Raises:
+        InputInvalid: nothing is recorded, so that nobody could see what became of an order.
+    """
+    if secrets is None:
+        return None
+    if agent is None:
+        message = "--degrade-secret-file needs a transport: what becomes of an order is told by events"
+        raise InputInvalid(message)
+    return DegradeSettings(engine=name, secret_file=secrets, port=port)
 
 
 class RecorderDirs(NamedTuple):
@@ -135,7 +156,7 @@ def agent_settings(name: str, transport: str, files: TransportFiles, dirs: Recor
     return msgspec.structs.replace(settings, **{name: path for name, path in dirs._asdict().items() if path is not None})
 
 
-def run_profile(profile: "Profile", agent: AgentSettings | None) -> EngineRun:
+def run_profile(profile: "Profile", agent: AgentSettings | None, degrade: DegradeSettings | None = None) -> EngineRun:
     """Run it with a progress bar; Ctrl-C ends it early and keeps what was recorded."""
     from kvtrail_engine.loadgen.hints import Hints  # noqa: PLC0415 - loads torch
 
@@ -147,7 +168,7 @@ def run_profile(profile: "Profile", agent: AgentSettings | None) -> EngineRun:
     try:
         with progress("requests") as advance:
             hints = None if profile.hint_lead_ns is None else Hints(profile.hint_lead_ns)
-            session = run_recorded(profile.settings, profile.arrivals, agent, advance, hints=hints, stop=stop)
+            session = run_recorded(profile.settings, profile.arrivals, agent, advance, hints=hints, stop=stop, degrade=degrade)
     finally:
         signal.signal(signal.SIGINT, before)
     result = session.result

@@ -12,7 +12,7 @@ from kvtrail_schema.clock import Clock
 from kvtrail_schema.degrade import Action, DegradeOrder
 
 from kvtrail_collector.alerts.actions import ActionBook, InForce, Want
-from kvtrail_collector.alerts.audit import AuditRow, DeadLetter, DeadLetterBody, What, write_audit
+from kvtrail_collector.alerts.audit import DeadLetterBody, What, write_audit
 from kvtrail_collector.alerts.batch import NS_S, Rows, rows_by_stream
 from kvtrail_collector.alerts.delivery import Delivery, Ended
 from kvtrail_collector.alerts.dispatch import Dispatch
@@ -24,6 +24,7 @@ from kvtrail_collector.alerts.file import AlertSettings
 from kvtrail_collector.alerts.notes import note_of_change, note_of_delivery, note_of_effect, note_of_order
 from kvtrail_collector.alerts.observe import Observer
 from kvtrail_collector.alerts.post import Outcome, Post
+from kvtrail_collector.alerts.shapes import AuditRow, DeadLetter
 from kvtrail_collector.alerts.state import AlertState, Turn
 from kvtrail_collector.alerts.windows import Windows
 from kvtrail_collector.errors import CollectorError

@@ -9,6 +9,8 @@ from typing import Final
 import duckdb
 import msgspec
 
+from kvtrail_collector.alerts.shapes import AuditRow, DeadLetter
+
 MOST_KEPT: Final = 20_000
 """Rows of each table; the oldest go first."""
 
@@ -39,29 +41,6 @@ class What(StrEnum):
     APPLIED = "applied"
     ENDED_BY_ENGINE = "ended_by_engine"
     STALLED = "stalled"
-
-
-class AuditRow(msgspec.Struct, frozen=True):
-    """One thing that happened; `subject` is an action, or for an alert its tier."""
-
-    wall_ns: int
-    engine: str
-    what: str
-    subject: str
-    rule: str = ""
-    version: int | None = None
-    detail: str = ""
-
-
-class DeadLetter(msgspec.Struct, frozen=True):
-    """A webhook that was given up."""
-
-    wall_ns: int
-    target: str
-    webhook_id: str
-    engine: str
-    attempts: int
-    reason: str
 
 
 class DeadLetterBody(msgspec.Struct, frozen=True):

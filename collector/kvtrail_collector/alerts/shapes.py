@@ -1,10 +1,31 @@
-"""What `GET /v1/alerts` and `kvtrail alerts` answer, in the shape that both publish."""
+"""What `GET /v1/alerts` and `kvtrail alerts` answer, in the shape that both publish; loads no database."""
 
 from __future__ import annotations
 
 import msgspec
 
-from kvtrail_collector.alerts.audit import AuditRow, DeadLetter
+
+class AuditRow(msgspec.Struct, frozen=True):
+    """One thing that happened; `subject` is an action, or for an alert its tier."""
+
+    wall_ns: int
+    engine: str
+    what: str
+    subject: str
+    rule: str = ""
+    version: int | None = None
+    detail: str = ""
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """A webhook that was given up."""
+
+    wall_ns: int
+    target: str
+    webhook_id: str
+    engine: str
+    attempts: int
+    reason: str
 
 
 class AlertNow(msgspec.Struct, frozen=True):

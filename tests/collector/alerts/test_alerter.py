@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from kvtrail_agent.degrade import DegradeReceiver, DegradeSettings
 from kvtrail_collector.alerts.alerter import Alerter
-from kvtrail_collector.alerts.audit import AuditRow, last_audit, last_dead
+from kvtrail_collector.alerts.audit import last_audit, last_dead
 from kvtrail_collector.alerts.effects import Effect
 from kvtrail_collector.alerts.file import AlertSettings
 from kvtrail_collector.alerts.post import make_post
 from kvtrail_collector.alerts.rules import Rule
+from kvtrail_collector.alerts.shapes import AuditRow
 from kvtrail_collector.alerts.targets import Target
 from kvtrail_collector.store import Incoming, Store
 from kvtrail_collector.testing import memory_store
