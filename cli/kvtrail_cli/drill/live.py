@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 from kvtrail_agent.settings import AgentSettings
 from kvtrail_collector.facts_names import namespaces_of
@@ -16,6 +17,7 @@ from kvtrail_engine.drills.registry import NO_DRILL, Strength
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_cli.drill.judge import Judged, Truth, judge
+from kvtrail_cli.drill.machine import CpuTimes, others_share
 from kvtrail_cli.drill.recordings import StoredTruth, complete, events_folder, table_of, truth_of
 from kvtrail_cli.drill.results import Results
 from kvtrail_cli.engine_session import Session, run_recorded
@@ -73,7 +75,7 @@ def run_live(  # noqa: PLR0917 - what to do, where, and whom to tell
 def record(scenario: Scenario, folder: Path) -> None:
     """One run of the engine, recorded into a folder."""
     events = events_folder(folder)
-    began_s = time.monotonic()
+    began_s, before = time.monotonic(), CpuTimes.now()
     with TemporaryDirectory(prefix="kvtrail-drill-") as private, drilled(scenario, Path(private)) as run:
         agent = AgentSettings(
             engine=ENGINE,
@@ -85,7 +87,8 @@ def record(scenario: Scenario, folder: Path) -> None:
     if not session.delivered:
         message = f"{folder}: the run's events were not all delivered; run it again"
         raise InputInvalid(message)
-    complete(folder, _truth(scenario, run, session, time.monotonic() - began_s))
+    others = others_share(before, CpuTimes.now())
+    complete(folder, msgspec.structs.replace(_truth(scenario, run, session, time.monotonic() - began_s), others_busy=others))
 
 
 def _truth(scenario: Scenario, run: Drilled, session: Session, seconds: float) -> StoredTruth:
@@ -114,7 +117,8 @@ def judge_recording(folder: Path) -> Judged:
     table = table_of(folder)
     moments = None if stored.start_ns is None or stored.end_ns is None else (stored.start_ns, stored.end_ns)
     truth = Truth(folder.name, stored.faults, stored.seed, stored.strength, moments, _neighbour(table))
-    return judge(table, truth, stored.seconds)
+    judged = judge(table, truth, stored.seconds)
+    return judged._replace(run=msgspec.structs.replace(judged.run, others_busy=stored.others_busy))
 
 
 def _neighbour(table: pa.Table) -> str | None:

@@ -28,6 +28,7 @@ class StoredTruth(msgspec.Struct, frozen=True):
     start_ns: int | None
     end_ns: int | None
     seconds: float
+    others_busy: float | None = None
 
 
 def events_folder(folder: Path) -> Path:

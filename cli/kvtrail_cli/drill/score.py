@@ -14,6 +14,7 @@ MIX: Final = "mix-shift"
 NONE: Final = "none"
 LEAST_LIFT: Final = 0.10
 _WRONG_NAMED: Final = 40
+MOST_BY_OTHERS: Final = 0.1
 
 
 class Seeds(StrEnum):
@@ -52,6 +53,7 @@ def accuracy_of(mode: str, runs: Sequence[Run], seeds: Seeds = Seeds.ALL, least_
         confusion=_confusion([*broken, *healthy]),
         faults=_by_fault([*broken, *healthy]),
         wrong=tuple(run.name for run in said if not run.is_right)[:_WRONG_NAMED],
+        disturbed=tuple(run.name for run in chosen if (run.others_busy or 0.0) > MOST_BY_OTHERS),
     )
 
 

@@ -7,7 +7,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One run, judged: what was broken, what was found first, and whether that is right.
 
     `faults` are the faults that were injected; `mix-shift` among them says that the load shifted too. `lift` is by how much
-    the tail grew in truth, as a share of the reference's; None where it cannot be known.
+    the tail grew in truth, as a share of the reference's; None where it cannot be known. `others_busy` is the share of the
+    machine that other processes took during a live run.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     why_not: str | None = None
     unattributed_p99: float | None = None
     seconds: float = 0.0
+    others_busy: float | None = None
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -61,6 +63,7 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
 
     Precision is over runs with a verdict, recall over all; both leave out runs without a fault, and runs whose tail grew by
     less than `least_lift`. A false alarm is a run without a fault, and without a shift of the mix, that got any verdict.
+    `disturbed` are runs during which others took more than a tenth of the machine: say little, run them again on a quiet one.
     """
 
     mode: str
@@ -77,5 +80,6 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     confusion: tuple[Cell, ...]
     faults: tuple[FaultRate, ...]
     wrong: tuple[str, ...]
+    disturbed: tuple[str, ...] = ()
     device: str = "cpu-emulated"
     schema: int = 1

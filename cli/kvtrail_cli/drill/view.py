@@ -14,6 +14,9 @@ def accuracy_view(answer: Accuracy) -> RenderableType:
         Text(f"{answer.runs:,} {answer.mode} runs, seeds {answer.seeds}, tail at least {answer.least_lift:.0%} longer"),
         _rates(answer),
         Text(f"{answer.abstained} abstained; unattributed at P99: {share} ({answer.device})"),
+        Text(f"{len(answer.disturbed)} runs disturbed by other work on the machine: run those again on a quiet one")
+        if answer.disturbed
+        else Text(),
         Text(),
         _confusion(answer.confusion),
         Text(),
