@@ -66,8 +66,9 @@ class Rows:
         """A column of whole numbers."""
         if name not in self._columns:
             column = self._table[name].combine_chunks()
-            whole = pc.bit_wise_and(column, _LARGEST) if pa.types.is_uint64(column.type) else column.cast(pa.int64())
-            self._columns[name] = whole.cast(pa.int64()).fill_null(NONE).to_numpy(zero_copy_only=False)
+            filled = column.fill_null(0).to_numpy(zero_copy_only=False)
+            whole = (filled & np.uint64(_LARGEST) if filled.dtype == np.uint64 else filled).astype(np.int64)
+            self._columns[name] = np.where(column.is_valid().to_numpy(zero_copy_only=False), whole, NONE)
         return self._columns[name]
 
     def floats(self, name: str) -> Floats:

@@ -162,6 +162,15 @@ def test_reads_of_what_was_invalidated_are_found() -> None:
     assert {} == figures("reads_after_invalidate", numbered([gone, made, read]))
 
 
+def test_ids_are_of_64_bits() -> None:
+    """Blocks and namespaces are keyed hashes: every one of their bits may be set."""
+    big = 2**64 - 2
+    place = {"block": BlockId(big), "tier": Tier.GPU, "slot": Slot(1), "ns": NamespaceId(big)}
+    gone = Invalidated(**place, reason=InvalidateReason.MANUAL, cause=EventId(big))
+
+    assert {"gpu": 1.0} == figures("reads_after_invalidate", numbered([gone, AttentionRead(req=RequestId(big), **place)]))
+
+
 def test_memory_is_bounded() -> None:
     """However many engines speak, as many subjects are kept as there may be; the others are counted."""
     windows = Windows()
