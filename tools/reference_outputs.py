@@ -18,6 +18,7 @@ from kvtrail_collector.block_life import BlockLife
 from kvtrail_collector.diagnose_shapes import Verdicts
 from kvtrail_collector.doctor_shapes import Diagnosis
 from kvtrail_collector.engine_shapes import Engines
+from kvtrail_collector.gate_shapes import Gate
 from kvtrail_collector.loss_shapes import Loss
 from kvtrail_collector.prefetch_shapes import PrefetchAccount
 from kvtrail_collector.questions.latency import Latency
@@ -39,6 +40,7 @@ ANSWERS = {
     "diagnose": Verdicts,
     "loss": Loss,
     "sql": SqlAnswer,
+    "gate": Gate,
     "doctor": Diagnosis,
     "rebuild": Rebuilt,
     "engine run": EngineRun,

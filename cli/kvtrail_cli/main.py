@@ -21,6 +21,7 @@ from kvtrail_cli.commands import (
     drill,
     engine,
     export,
+    gate,
     loss,
     rebuild,
     sql,
@@ -36,7 +37,7 @@ APP: Final = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (demo, diagnose, attribute, why, block, loss, compare, dashboard, doctor, rebuild, sql):
+for verb in (demo, diagnose, attribute, why, block, loss, compare, dashboard, doctor, gate, rebuild, sql):
     APP.command(name=verb.NAME)(verb.command)
 APP.add_typer(engine.APP, name="engine")
 APP.add_typer(agent.APP, name="agent")

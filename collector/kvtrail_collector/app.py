@@ -22,6 +22,7 @@ from kvtrail_collector.routes import (
     analysis_routes,
     event_routes,
     export_routes,
+    gate_routes,
     health_routes,
     loss_routes,
     rebuild_routes,
@@ -41,7 +42,7 @@ from kvtrail_collector.store import Store
 _DECODING_THREADS: Final = 4
 _ROUTES: Final = (
     *(event_routes, loss_routes, health_routes, request_routes, analysis_routes, verdict_routes, sql_routes),
-    *(series_routes, tier_routes, tenant_routes, recorder_routes, rebuild_routes, export_routes, alert_routes),
+    *(series_routes, tier_routes, tenant_routes, recorder_routes, rebuild_routes, export_routes, alert_routes, gate_routes),
 )
 
 

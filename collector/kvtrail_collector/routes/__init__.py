@@ -4,6 +4,7 @@ from kvtrail_collector.routes.alerts import alert_routes
 from kvtrail_collector.routes.analysis import analysis_routes
 from kvtrail_collector.routes.events import event_routes
 from kvtrail_collector.routes.export import export_routes
+from kvtrail_collector.routes.gates import gate_routes
 from kvtrail_collector.routes.health import health_routes
 from kvtrail_collector.routes.loss import loss_routes
 from kvtrail_collector.routes.rebuild import rebuild_routes
@@ -20,6 +21,7 @@ __all__ = [
     "analysis_routes",
     "event_routes",
     "export_routes",
+    "gate_routes",
     "health_routes",
     "loss_routes",
     "rebuild_routes",

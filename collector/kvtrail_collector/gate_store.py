@@ -1,0 +1,100 @@
+"""A gate between two runs that are stored: which streams are meant, and what else is known of the candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from kvtrail_collector.detectors.judge import Thresholds
+from kvtrail_collector.detectors.rule import Basis
+from kvtrail_collector.detectors.scene import Bounds
+from kvtrail_collector.diagnose_store import diagnose_store
+from kvtrail_collector.errors import NotFound, QuestionInvalid
+from kvtrail_collector.gate import THRESHOLDS, Findings, judge_gate
+from kvtrail_collector.gate_shapes import Gate
+from kvtrail_collector.gate_side import Side, side_of
+from kvtrail_collector.loss import loss_of
+from kvtrail_collector.questions.facts import device
+from kvtrail_collector.store import Account, Store
+
+_NOT_ACTIVE: Final = "CONFIG_NOT_ACTIVE"
+_SPAN: Final = "SELECT min(t_ns), max(t_ns) + 1 FROM events WHERE stream_id IN (SELECT unnest(?::INTEGER[]))"
+
+
+class Run(NamedTuple):
+    """A run that is stored: an engine's epoch, the newest where none is named; of whatever engine where none is."""
+
+    store: Store
+    engine: str | None = None
+    epoch: int | None = None
+
+    def accounts(self) -> list[Account]:
+        """The books of its streams.
+
+        Raises:
+            NotFound: there is none.
+        """
+        known = [account for account in self.store.accounts().values() if self.engine in {None, account.stream.engine}]
+        known = [account for account in known if self.epoch in {None, account.stream.epoch}]
+        if not known:
+            where = f"{self.engine or 'any engine'}@{self.epoch or 'newest'}"
+            raise NotFound(
+                "no such run is stored", where=where, do="name an engine as `kvtrail loss` shows it, as ENGINE@EPOCH"
+            )
+        newest = max(known, key=lambda account: account.marks.clocks.wall_ns).stream
+        return [account for account in known if (account.stream.engine, account.stream.epoch) == (newest.engine, newest.epoch)]
+
+
+def parse_run(store: Store, text: str) -> Run:
+    """A run as people name it: `ENGINE` or `ENGINE@EPOCH`.
+
+    Raises:
+        QuestionInvalid: the epoch is no number.
+    """
+    engine, mark, epoch = text.rpartition("@")
+    if not mark:
+        return Run(store, text)
+    if not (epoch.isascii() and epoch.isdigit()):
+        raise QuestionInvalid(f"{epoch!r} is no epoch", where=text, do="write ENGINE@EPOCH, with the number of the epoch")
+    return Run(store, engine, int(epoch))
+
+
+def gate_runs(
+    baseline: Run, candidate: Run, now_wall_ns: int, thresholds: Mapping[str, float], detecting: Thresholds | None = None
+) -> Gate:
+    """Whether a stored run may take the place of another. Blocks for as long as diagnosing the candidate takes.
+
+    Raises:
+        NotFound: a run is not stored.
+        QuestionInvalid: a threshold names no condition.
+        StoreError: a store cannot be asked.
+    """
+    unknown = sorted(set(thresholds) - set(THRESHOLDS))
+    if unknown:
+        do = f"use one of {', '.join(THRESHOLDS)}"
+        raise QuestionInvalid(f"there is no condition {', '.join(unknown)}", where="thresholds", do=do)
+    before, after = _side(baseline), _side(candidate)
+    with candidate.store.read() as cursor:
+        label = device(cursor)
+    return judge_gate(before, after, _findings(candidate, now_wall_ns, detecting), thresholds, device=label)
+
+
+def _side(run: Run) -> Side:
+    """The requests of a run."""
+    streams = [account.stream_id for account in run.accounts()]
+    with run.store.read() as cursor:
+        return side_of(cursor, streams)
+
+
+def _findings(run: Run, now_wall_ns: int, detecting: Thresholds | None) -> Findings:
+    """What diagnosing says of a run."""
+    accounts = run.accounts()
+    with run.store.read() as cursor:
+        span = cursor.execute(_SPAN, [[account.stream_id for account in accounts]]).fetchone()
+    start_ns, end_ns = span or (None, None)
+    bounds = Bounds(start_ns, end_ns, accounts[0].stream.engine)
+    verdicts = diagnose_store(run.store, None, bounds, now_wall_ns, detecting).verdicts
+    broken = {verdict.code for verdict in verdicts if verdict.basis == Basis.INVARIANT.value and verdict.code != _NOT_ACTIVE}
+    idle = sorted(str(verdict.evidence.get("setting", verdict.code)) for verdict in verdicts if verdict.code == _NOT_ACTIVE)
+    unaccounted = sum(stream.unaccounted for stream in loss_of(accounts, now_wall_ns).streams)
+    return Findings(tuple(sorted(broken)), tuple(idle), unaccounted)
