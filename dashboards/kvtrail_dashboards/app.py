@@ -5,7 +5,7 @@ from typing import Final
 
 import streamlit as st
 
-from kvtrail_dashboards.pages import now, prefetch, recorder, request, spike, tenants, tiers
+from kvtrail_dashboards.pages import alerts, now, prefetch, recorder, request, spike, tenants, tiers
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.nav import remember_pages
 
@@ -19,6 +19,7 @@ _DRAWN_BY: Final[Mapping[Place, Callable[[], None]]] = {
     Place.TIERS: tiers.page,
     Place.PREFETCH: prefetch.page,
     Place.TENANTS: tenants.page,
+    Place.ALERTS: alerts.page,
     Place.RECORDER: recorder.page,
 }
 

@@ -9,11 +9,12 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from kvtrail_dashboards.alert_answers import Alerts, Released
 from kvtrail_dashboards.answers import Attribution, ErrorReply, EventRef, Loss, Requests, Series, Trouble, Why
 from kvtrail_dashboards.asked import Asked
 from kvtrail_dashboards.errors import AccessRefused, AnswerUnreadable, CollectorUnreachable, NotKnown, QuestionRefused
 from kvtrail_dashboards.page_answers import Block, Engines, Latency, OneEvent, Verdicts
-from kvtrail_dashboards.settings import READ_TOKEN_FILE, Settings
+from kvtrail_dashboards.settings import CONTROL_TOKEN_FILE, READ_TOKEN_FILE, Settings
 
 ANSWER_BYTES: Final = 32 << 20
 """No answer is read beyond this."""
@@ -35,6 +36,7 @@ class CollectorClient:
         headers = {"accept": "application/json"}
         if settings.read_token is not None:
             headers["authorization"] = f"Bearer {settings.read_token}"
+        self._control = settings.control_token
         self._http = httpx.Client(base_url=settings.collector_url, headers=headers, timeout=TIMEOUT_S, trust_env=False)
 
     def __enter__(self) -> Self:
@@ -90,6 +92,26 @@ class CollectorClient:
     def block(self, block: str, *, engine: str) -> Block:
         """The life of a block: where its copies were."""
         return self._ask(f"/v1/blocks/{quote(block, safe='')}", {"engine": engine}, Block)
+
+    def alerts(self) -> Alerts:
+        """Rules, actions in force, and what happened."""
+        return self._ask("/v1/alerts", {}, Alerts)
+
+    def release(self, engine: str, action: str) -> Released:
+        """End an action, whoever wanted it; that wants the token for control, where the collector has one."""
+        path = "/v1/actions/release"
+        headers = {} if self._control is None else {"authorization": f"Bearer {self._control}"}
+        try:
+            with self._http.stream("POST", path, json={"engine": engine, "action": action}, headers=headers) as response:
+                body = _bounded(response, path)
+        except httpx.HTTPError as error:
+            raise _unreachable(error, str(self._http.base_url)) from error
+        if response.status_code in _REFUSED:
+            do = f"name the file with the token for control in {CONTROL_TOKEN_FILE}"
+            raise AccessRefused("the dashboard may not end actions", where=path, do=do)
+        if response.status_code != HTTPStatus.OK:
+            raise _refusal(response.status_code, path, body)
+        return _read(body, path, Released)
 
     def _ask(self, path: str, params: Params, shape: type[Answer]) -> Answer:
         """Ask and read the answer in its shape."""

@@ -25,6 +25,7 @@ class Place(Enum):
     TIERS = _About("tiers", "Tiers", "Which tier is in the way?", _ALL)
     PREFETCH = _About("prefetch", "Prefetch", "Does fetching ahead pay?", _ALL)
     TENANTS = _About("tenants", "Tenants", "Who uses what, and is it theirs?", ("rank", "time"))
+    ALERTS = _About("alerts", "Alerts", "What acts, and does it help?")
     RECORDER = _About("recorder", "Recorder", "Can I trust the record?", ("rank", "time"))
 
     @property

@@ -1,4 +1,4 @@
-"""Where the collector is, and the token for reading: from two environment variables."""
+"""Where the collector is, and the tokens for reading and control: from three environment variables."""
 
 import ipaddress
 import stat
@@ -12,28 +12,30 @@ from kvtrail_dashboards.errors import SettingsUnusable
 
 COLLECTOR_URL: Final = "KVTRAIL_COLLECTOR_URL"
 READ_TOKEN_FILE: Final = "KVTRAIL_READ_TOKEN_FILE"  # noqa: S105 - the name of a variable
+CONTROL_TOKEN_FILE: Final = "KVTRAIL_CONTROL_TOKEN_FILE"  # noqa: S105 - as above
 DEFAULT_URL: Final = "http://127.0.0.1:4750"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the pages need to ask. The token is never shown, nor part of a repr."""
+    """What the pages need to ask, and to end an action. Tokens are never shown, nor part of a repr."""
 
     collector_url: str
     read_token: str | None = field(default=None, repr=False)
+    control_token: str | None = field(default=None, repr=False)
 
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
-    """Read both variables. Reads one small file; sends nothing.
+    """Read the variables. Reads two small files; sends nothing.
 
     Raises:
         SettingsUnusable: the address is no http(s) URL, the token file cannot be read or is open to others, or the token
             would travel in clear to another host.
     """
     url = environ.get(COLLECTOR_URL, "") or DEFAULT_URL
-    token = _token(environ.get(READ_TOKEN_FILE, ""))
-    _check(url, token)
-    return Settings(collector_url=url.rstrip("/"), read_token=token)
+    token, control = (_token(environ.get(name, ""), name) for name in (READ_TOKEN_FILE, CONTROL_TOKEN_FILE))
+    _check(url, token or control)
+    return Settings(collector_url=url.rstrip("/"), read_token=token, control_token=control)
 
 
 def _check(url: str, token: str | None) -> None:
@@ -44,7 +46,7 @@ def _check(url: str, token: str | None) -> None:
         raise SettingsUnusable("the collector's address is no http(s) URL without a password", where=COLLECTOR_URL, do=do)
     if token is not None and parts.scheme == "http" and not _is_loopback(parts.hostname):
         do = "use https, or a tunnel to the collector's loopback address"
-        raise SettingsUnusable("the token for reading would travel in clear", where=COLLECTOR_URL, do=do)
+        raise SettingsUnusable("the token would travel in clear", where=COLLECTOR_URL, do=do)
 
 
 def _is_loopback(host: str) -> bool:
@@ -55,7 +57,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _token(path: str) -> str | None:
+def _token(path: str, variable: str) -> str | None:
     """The token in a file that only its owner can read; None where no file is named."""
     if not path:
         return None
@@ -63,8 +65,8 @@ def _token(path: str) -> str | None:
         mode = Path(path).stat().st_mode
         text = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
-        do = f"name a readable file in {READ_TOKEN_FILE}"
-        raise SettingsUnusable(f"the token for reading cannot be read: {error}", where=path, do=do) from error
+        do = f"name a readable file in {variable}"
+        raise SettingsUnusable(f"the token cannot be read: {error}", where=path, do=do) from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise SettingsUnusable("others can read the token", where=path, do=f"chmod 600 {path}")
     if not text or not text.isascii() or not text.isprintable():

@@ -1,0 +1,117 @@
+"""What the page of alerts shows, of one engine: pure, from the answer to lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kvtrail_dashboards.alert_answers import ActionNow, Alerts
+from kvtrail_dashboards.compute.ages import age
+from kvtrail_dashboards.compute.now import Mood, Tile
+
+_NS_S: Final = 1_000_000_000
+_FIRING: Final = frozenset({"firing", "clearing"})
+_ORDER: Final = ("firing", "clearing", "pending", "quiet")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """One rule at one tier of the engine."""
+
+    rule: str
+    tier: str
+    state: str
+    figure: float | None
+    raise_at: float
+    clear_at: float
+    severity: str
+    action: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActionLine:
+    """One action in force, in a sentence."""
+
+    action: str
+    sentence: str
+    is_stalled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """One thing that happened."""
+
+    when: str
+    what: str
+    subject: str
+    rule: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLine:
+    """One webhook that was given up."""
+
+    when: str
+    target: str
+    attempts: int
+    reason: str
+
+
+def alert_tiles(alerts: Alerts, engine: str) -> tuple[Tile, ...]:
+    """What fires, what is in force, what was not delivered."""
+    firing = [line.rule for line in rule_lines(alerts, engine) if line.state in _FIRING]
+    actions = action_lines(alerts, engine)
+    stalled = sum(line.is_stalled for line in actions)
+    dead = len(dead_lines(alerts, engine))
+    told = f"{stalled} without effect" if stalled else "each shown by events, or just asked for"
+    return (
+        Tile("Alerts that fire", f"{len(firing)}", ", ".join(dict.fromkeys(firing)) or "none", _mood(is_good=not firing)),
+        Tile("Actions in force", f"{len(actions)}", told if actions else "none", _mood(is_good=not stalled)),
+        Tile("Webhooks given up", f"{dead}", "of the last hundred", _mood(is_good=not dead)),
+    )
+
+
+def rule_lines(alerts: Alerts, engine: str) -> tuple[RuleLine, ...]:
+    """Rules that are on, what fires first; one without a figure of this engine is quiet."""
+    lines: list[RuleLine] = []
+    for rule in alerts.rules:
+        own = [alert for alert in rule.alerts if alert.engine == engine]
+        states = [(alert.tier, alert.phase, alert.value) for alert in own] or [("", "quiet", None)]
+        given = (rule.raise_at, rule.clear_at, rule.severity, rule.action, rule.meaning)
+        lines += [RuleLine(rule.name, *state, *given) for state in states if rule.is_on]
+    return tuple(sorted(lines, key=lambda line: _ORDER.index(line.state) if line.state in _ORDER else len(_ORDER)))
+
+
+def action_lines(alerts: Alerts, engine: str) -> tuple[ActionLine, ...]:
+    """Actions in force of one engine."""
+    return tuple(_action(one, alerts.wall_ns) for one in alerts.actions if one.engine == engine)
+
+
+def audit_lines(alerts: Alerts, engine: str) -> tuple[AuditLine, ...]:
+    """What happened with one engine, newest first."""
+    rows = [row for row in alerts.audit if row.engine == engine]
+    return tuple(
+        AuditLine(age(row.wall_ns, alerts.wall_ns), row.what.replace("_", " "), row.subject, row.rule, row.detail)
+        for row in rows
+    )
+
+
+def dead_lines(alerts: Alerts, engine: str) -> tuple[DeadLine, ...]:
+    """Webhooks about one engine that were given up, newest first."""
+    rows = [row for row in alerts.dead_letters if row.engine == engine]
+    return tuple(DeadLine(age(row.wall_ns, alerts.wall_ns), row.target, row.attempts, row.reason) for row in rows)
+
+
+def _action(one: ActionNow, now_wall_ns: int) -> ActionLine:
+    """One action."""
+    left_s = max(one.expires_wall_ns - now_wall_ns, 0) / _NS_S
+    wanted = f", wanted by {', '.join(one.rules)}" if one.rules else ""
+    sentence = f"{one.action}: {one.effect}, ends in {left_s:.0f} s unless it is ordered anew{wanted}"
+    return ActionLine(one.action, sentence, one.effect == "stalled")
+
+
+def _mood(*, is_good: bool) -> Mood:
+    """How a tile looks."""
+    return Mood.GOOD if is_good else Mood.BAD

@@ -1,0 +1,81 @@
+"""The page of alerts, before a real collector: what it shows, and that a person ends an action there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from kvtrail_collector.settings import Settings as CollectorSettings
+from kvtrail_collector.store import MEMORY
+from kvtrail_collector.testing import running_collector
+from kvtrail_dashboards.client import CollectorClient
+from kvtrail_dashboards.compute.alerts import action_lines, alert_tiles, rule_lines
+from kvtrail_dashboards.errors import AccessRefused
+from kvtrail_dashboards.fetch import forget
+from kvtrail_dashboards.places import Place
+from kvtrail_dashboards.settings import COLLECTOR_URL, CONTROL_TOKEN_FILE, DEFAULT_URL, Settings, load_settings
+from kvtrail_schema.batch import CONTENT_TYPE
+
+from tests.collector.frames import frame, span
+from tests.dashboards.open_app import app_of, button, said
+
+WISH = {"engine": "engine", "action": "stop_prefetch", "seconds": 60}
+CONTROL = "control-0123456789abcdef"
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[str]:
+    """A collector that wants a token for control, with one engine, and an action in force; its address."""
+    path = tmp_path / "control"
+    path.write_text(CONTROL, encoding="utf-8")
+    path.chmod(0o600)
+    with running_collector(CollectorSettings(store=MEMORY, port=0, control_token_file=str(path))) as running:
+        with httpx.Client(base_url=running.url, trust_env=False) as client:
+            client.post("/v1/events", content=frame(span(1, 80)), headers={"content-type": CONTENT_TYPE}).raise_for_status()
+            bearing = {"authorization": f"Bearer {CONTROL}"}
+            client.post("/v1/actions/request", json=WISH, headers=bearing).raise_for_status()
+        yield running.url
+
+
+def test_a_person_ends_an_action_on_the_page(guarded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is shown with its end; a click releases it, and the audit says by whom."""
+    monkeypatch.setenv(COLLECTOR_URL, guarded)
+    monkeypatch.setenv(CONTROL_TOKEN_FILE, str(tmp_path / "control"))
+    forget()
+    page = app_of(Place.ALERTS).run()
+    assert "stop_prefetch: requested, ends in" in said(page)
+    button(page, "End stop_prefetch").click().run()
+
+    assert "stop_prefetch: requested" not in said(page)
+    with CollectorClient(load_settings({COLLECTOR_URL: guarded})) as client:
+        assert ["released_by_hand", "requested_by_hand"] == [row.what for row in client.alerts().audit]
+
+
+def test_without_the_token_for_control_nothing_is_ended(guarded: str) -> None:
+    """The reader is told which file to name, and the action stays."""
+    with CollectorClient(Settings(guarded)) as client:
+        with pytest.raises(AccessRefused, match=CONTROL_TOKEN_FILE):
+            client.release("engine", "stop_prefetch")
+
+        assert 1 == len(client.alerts().actions)
+
+
+def test_what_is_shown_is_the_engines_own(guarded: str) -> None:
+    """Another engine's actions are none of this page's; each rule that is on has a line."""
+    with CollectorClient(Settings(guarded)) as client:
+        alerts = client.alerts()
+
+    assert (1, 0) == (len(action_lines(alerts, "engine")), len(action_lines(alerts, "other")))
+    assert {rule.name for rule in alerts.rules} == {line.rule for line in rule_lines(alerts, "engine")}
+    assert ["0", "1", "0"] == [tile.value for tile in alert_tiles(alerts, "engine")]
+
+
+def test_the_control_token_is_not_shown(tmp_path: Path) -> None:
+    """A repr, as logs have it, tells no token."""
+    path = tmp_path / "control"
+    path.write_text(CONTROL, encoding="utf-8")
+    path.chmod(0o600)
+
+    assert CONTROL not in repr(load_settings({COLLECTOR_URL: DEFAULT_URL, CONTROL_TOKEN_FILE: str(path)}))
