@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 APP = typer.Typer(help="The reference offload engine.", no_args_is_help=True)
 
 
+DegradeSecretFile = Annotated[
+    Path | None,
+    typer.Option(help="Take orders to degrade that are signed with a secret in this file (0600); absent: take none."),
+]
+DegradePort = Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback where orders are taken.")]
+
+
 class Restore(StrEnum):
     """How it is chosen between loading a stored block and computing it again."""
 
@@ -93,11 +100,8 @@ def run(  # noqa: PLR0917 - one parameter a flag
     nvml_interval_ms: Annotated[
         int, typer.Option(envvar="KVTRAIL_NVML_INTERVAL_MS", min=0, help="Sample GPUs by NVML so often; 0: never.")
     ] = 0,
-    degrade_secret_file: Annotated[
-        Path | None,
-        typer.Option(help="Take orders to degrade that are signed with a secret in this file (0600); absent: take none."),
-    ] = None,
-    degrade_port: Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback where orders are taken.")] = 4760,
+    degrade_secret_file: DegradeSecretFile = None,
+    degrade_port: DegradePort = 4760,
     *,
     skip_bad_lines: Annotated[bool, typer.Option(help="Skip and count wrong lines of a trace instead of ending.")] = False,
     json: Json = False,
@@ -107,7 +111,6 @@ def run(  # noqa: PLR0917 - one parameter a flag
 
     agent = agent_settings(name, transport, TransportFiles(token_file, kafka_options_file), RecorderDirs(ring_dir, spool_dir))
     agent = agent and msgspec.structs.replace(agent, nvml_interval_ms=nvml_interval_ms)
-    degrade = _degrade_settings(name, agent, degrade_secret_file, degrade_port)
     with tempfile.TemporaryDirectory(prefix="kvtrail-nvme-") as temporary:
         where = data_dir or Path(temporary)
         if trace is None:
@@ -115,8 +118,8 @@ def run(  # noqa: PLR0917 - one parameter a flag
         else:
             profile = trace_profile(TraceChoice(trace, scale, speed, limit, skip_bad_lines, restore.value), seed, where)
         if not profile.arrivals:
-            message = f"{trace}: no request to run"
-            raise InputInvalid(message)
+            raise InputInvalid(f"{trace}: no request to run")
+        degrade = _degrade_settings(name, agent, degrade_secret_file, degrade_port)
         answer = run_profile(profile.fetching_ahead(prefetch, announce), agent, degrade)
     if json:
         print_json(answer)

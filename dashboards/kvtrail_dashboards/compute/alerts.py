@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kvtrail_dashboards.alert_answers import ActionNow, Alerts
+from kvtrail_dashboards.alert_answers import ActionNow, Alerts, RuleNow
 from kvtrail_dashboards.compute.ages import age
 from kvtrail_dashboards.compute.now import Mood, Tile
 
@@ -79,8 +79,7 @@ def rule_lines(alerts: Alerts, engine: str) -> tuple[RuleLine, ...]:
     for rule in alerts.rules:
         own = [alert for alert in rule.alerts if alert.engine == engine]
         states = [(alert.tier, alert.phase, alert.value) for alert in own] or [("", "quiet", None)]
-        given = (rule.raise_at, rule.clear_at, rule.severity, rule.action, rule.meaning)
-        lines += [RuleLine(rule.name, *state, *given) for state in states if rule.is_on]
+        lines += [_line(rule, *state) for state in states if rule.is_on]
     return tuple(sorted(lines, key=lambda line: _ORDER.index(line.state) if line.state in _ORDER else len(_ORDER)))
 
 
@@ -102,6 +101,11 @@ def dead_lines(alerts: Alerts, engine: str) -> tuple[DeadLine, ...]:
     """Webhooks about one engine that were given up, newest first."""
     rows = [row for row in alerts.dead_letters if row.engine == engine]
     return tuple(DeadLine(age(row.wall_ns, alerts.wall_ns), row.target, row.attempts, row.reason) for row in rows)
+
+
+def _line(rule: RuleNow, tier: str, state: str, figure: float | None) -> RuleLine:
+    """One rule at one tier."""
+    return RuleLine(rule.name, tier, state, figure, rule.raise_at, rule.clear_at, rule.severity, rule.action, rule.meaning)
 
 
 def _action(one: ActionNow, now_wall_ns: int) -> ActionLine:
