@@ -11,6 +11,7 @@ from kvtrail_cli.commands.agent import AgentRecover
 from kvtrail_cli.commands.engine import EngineRun
 from kvtrail_cli.compare.shapes import Compare
 from kvtrail_cli.demo.shapes import Demo
+from kvtrail_cli.drill.safety_shapes import SafetyDrills
 from kvtrail_cli.drill.shapes import Accuracy
 from kvtrail_collector.alerts.shapes import ActionAnswer, Alerts
 from kvtrail_collector.attribution_shapes import Attribution
@@ -50,6 +51,7 @@ ANSWERS = {
     "alerts release": ActionAnswer,
     "compare": Compare,
     "drill accuracy": Accuracy,
+    "drill all": SafetyDrills,
     "bench dashboard": DashboardBench,
     "bench engine": EngineBench,
     "bench ingest": IngestBench,

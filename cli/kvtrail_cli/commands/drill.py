@@ -1,4 +1,4 @@
-"""`kvtrail drill`: break the engine on purpose, and see what is said. `accuracy`: how often the first verdict is right."""
+"""`kvtrail drill`: break the engine on purpose. `accuracy`: how often the first verdict is right; `all`: does it stay safe?"""
 
 from enum import StrEnum
 from pathlib import Path
@@ -82,3 +82,30 @@ def accuracy(  # noqa: PLR0917 - one parameter a flag
 
         OUT.print(accuracy_view(answer))
     raise typer.Exit(Exit.GOOD if is_good else Exit.BAD)
+
+
+@APP.command(name="all")
+def every(
+    only: Annotated[str, typer.Option(help="Only these drills, with commas between; empty: all.")] = "", *, json: Json = False
+) -> None:
+    """Break the real engine in each way, and check from its events that nothing unsafe follows; ends with 1 if it does."""
+    from kvtrail_cli.drill.safety import DRILLS, run_drills  # noqa: PLC0415 - loads torch
+
+    names = tuple(name.strip() for name in only.split(",") if name.strip()) or tuple(DRILLS)
+    unknown = [name for name in names if name not in DRILLS]
+    if unknown:
+        raise InputInvalid(f"there is no drill {', '.join(unknown)}; there are {', '.join(DRILLS)}")
+    with progress("drills") as advance:
+        found = run_drills(names, advance)
+    if json:
+        print_json(found)
+    else:
+        note(found.floors)
+        for one in found.drills:
+            times = [
+                f"{name} {value:.3f} s" for name, value in (("detect", one.detect_s), ("act", one.act_s)) if value is not None
+            ]
+            OUT.print(
+                f"{'passed' if one.passed else 'FAILED'}  {one.name}: {one.observed}  ({', '.join(times)}; {found.device})"
+            )
+    raise typer.Exit(Exit.GOOD if all(one.passed for one in found.drills) else Exit.BAD)

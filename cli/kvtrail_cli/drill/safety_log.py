@@ -1,0 +1,77 @@
+"""The event log of a drill: what is asked of it, and how that becomes a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+import numpy as np
+from kvtrail_engine.engine import Engine
+from kvtrail_engine.proof import settle
+from kvtrail_engine.request import RequestResult, RequestSpec
+from kvtrail_engine.settings import DeviceChoice, EngineSettings, RestorePolicy, TierSettings
+from kvtrail_engine.testing import CollectingEmitter
+from kvtrail_schema.events import Event
+from kvtrail_schema.identity import Namespace
+
+from kvtrail_cli.drill.safety_shapes import SafetyDrill
+
+BLOCK_TOKENS: Final = 32
+PATIENCE_S: Final = 30.0
+_NS_S: Final = 1e9
+E = TypeVar("E", bound=Event)
+
+
+def small_engine(data_dir: Path, device: DeviceChoice = DeviceChoice.AUTO, *, seed: int = 0) -> EngineSettings:
+    """An engine that starts in no time: forty blocks on the gpu, as many on host, 256 on nvme; it restores what it can."""
+    return EngineSettings(
+        data_dir=data_dir,
+        seed=seed,
+        device=device,
+        gpu=TierSettings(slots=40),
+        host=TierSettings(slots=40),
+        nvme=TierSettings(slots=256, workers=2),
+        host_low_slots=8,
+        restore_policy=RestorePolicy.RESTORE,
+    )
+
+
+def ask(number: int, blocks: int = 5, namespace: Namespace | None = None) -> RequestSpec:
+    """A request for the prompt of this number; two numbers share no block."""
+    prompt = np.random.default_rng(number).integers(0, 1024, blocks * BLOCK_TOKENS, dtype=np.int64)
+    return RequestSpec(f"drill-{number}", prompt, 3, namespace=namespace)
+
+
+def answer(engine: Engine, spec: RequestSpec) -> RequestResult:
+    """Have a request answered, and wait until everything that follows from it is done."""
+    result = engine.submit(spec).result(PATIENCE_S)
+    settle(engine)
+    return result
+
+
+class EventLog(CollectingEmitter):
+    """Keeps what an engine told."""
+
+    def first(self, kind: type[E], holds: Callable[[E], bool] = lambda _: True) -> E | None:
+        """The first event of a kind for which something holds."""
+        return next((event for event in self.of(kind) if holds(event)), None)
+
+    def names(self) -> set[str]:
+        """The kinds of events that are there."""
+        return {str(event.__struct_config__.tag) for event in self.events}
+
+
+def result_of(
+    name: str, expected: str, found: Mapping[str, bool], moments: tuple[Event | None, Event | None, Event | None]
+) -> SafetyDrill:
+    """A result: what was found, in words, and how long noticing and acting took."""
+    touched, noticed, acted = moments
+    wrong = [text for text, holds in found.items() if not holds]
+    observed = f"not so: {'; '.join(wrong)}" if wrong else "; ".join(found)
+    return SafetyDrill(name, expected, observed, not wrong, _seconds(touched, noticed), _seconds(noticed, acted))
+
+
+def _seconds(before: Event | None, after: Event | None) -> float | None:
+    """From one event to another; None where either is missing."""
+    return None if before is None or after is None else (after.t_ns - before.t_ns) / _NS_S
