@@ -9,6 +9,7 @@ from tests.packages import PACKAGE_ROOTS, ROOT, imports_of, modules_of
 
 MAY = {
     "agent/kvtrail_agent/transports/kafka.py",
+    "cli/kvtrail_cli/bench/kafka_load.py",
     "collector/kvtrail_collector/sources/kafka.py",
     "collector/kvtrail_collector/sources/kafka_dead_letters.py",
     "collector/kvtrail_collector/sources/kafka_errors.py",

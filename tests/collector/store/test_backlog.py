@@ -78,9 +78,10 @@ def test_a_batch_that_nobody_waits_for_is_left_out() -> None:
 def test_waiting_for_more_ends_with_enough_rows_or_an_errand_or_patience() -> None:
     """A writer that waits for a full group wakes for it, wakes for an errand, and else waits no longer than it may."""
     inbox = Inbox(capacity=10, capacity_bytes=1 << 30)
-    inbox.put_nowait(Delivery(batch(span(1, 5))))
+    delivery = Delivery(batch(span(1, 5)))
+    inbox.put_nowait(delivery)
 
-    assert len(inbox.take_more(5, patience_s=60)) == 1
+    assert len(inbox.take_more(delivery.common_rows, patience_s=60)) == 1
 
     inbox.put_nowait(Errand(lambda *_: Outcome({})))
 
