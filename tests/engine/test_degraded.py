@@ -56,7 +56,7 @@ def test_a_disabled_tier_is_neither_read_nor_written(tmp_path: Path) -> None:
         seen = told.events[-1].seq
         again = engine.submit(ask(0)).result(30)
         fill(engine, range(30, 40))
-        ops = [*told.of(SwapInQueued), *told.of(SwapOutQueued)]
+        ops: list[SwapInQueued | SwapOutQueued] = [*told.of(SwapInQueued), *told.of(SwapOutQueued)]
 
         assert [] == [op for op in ops if op.seq > seen and Tier.NVME in {op.src, op.dst}]
         assert {MissReason.DISK_INDEX} == {miss.reason for miss in told.of(PrefixMiss) if miss.req == again.req}

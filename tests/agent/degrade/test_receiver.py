@@ -53,9 +53,8 @@ def test_an_order_is_carried_out_and_told(scene: Scene) -> None:
 
     assert [] == scene.controls.in_force
     assert ["stop_prefetch", "release stop_prefetch"] == [each.text for each in scene.told.of(DegradeRequested)]
-    (asked, released), (applied,), (cleared,) = (
-        scene.told.of(kind) for kind in (DegradeRequested, DegradeApplied, DegradeCleared)
-    )
+    asked, released = scene.told.of(DegradeRequested)
+    (applied,), (cleared,) = scene.told.of(DegradeApplied), scene.told.of(DegradeCleared)
     assert (asked.id, "stop_prefetch") == (applied.cause, applied.text)
     assert (released.id, "stop_prefetch") == (cleared.cause, cleared.text)
 

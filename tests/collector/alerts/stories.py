@@ -47,7 +47,7 @@ def prefetches(second: int, *, used: int = 0, wasted: int = 0, first_seq: int = 
     t_ns = second * NS_S
     told: list[Event] = []
     for number in range(used + wasted):
-        own = {"seq": first_seq + number, "t_ns": t_ns, "prefetch": PrefetchId(1), "block": BlockId(number)}
+        own: dict[str, Any] = {"seq": first_seq + number, "t_ns": t_ns, "prefetch": PrefetchId(1), "block": BlockId(number)}
         is_used = number < used
         told.append(
             PrefetchUsed(**own, req=RequestId(1)) if is_used else PrefetchWasted(**own, reason=PrefetchWasteReason.NEVER_NEEDED)

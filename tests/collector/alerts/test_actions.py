@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
 from kvtrail_collector.alerts.actions import ActionBook, Want, desired
 from kvtrail_collector.alerts.batch import NS_S
-from kvtrail_schema.degrade import ActionKind, Desired, parse_action
+from kvtrail_schema.degrade import ActionKind, DegradeOrder, Desired, parse_action
 
 STOP, GPU_ONLY = parse_action("stop_prefetch"), parse_action("gpu_only")
 TEXTS = [
@@ -23,9 +24,9 @@ def want(rule: str, text: str, expires_s: float = 60.0) -> Want:
     return Want(rule, parse_action(text), expires_s)
 
 
-def told(orders: list[object]) -> list[str]:
+def told(orders: Sequence[DegradeOrder]) -> list[str]:
     """Orders in words."""
-    return [f"{order.state.value} {order.action}" for order in orders]  # type: ignore[attr-defined]  # a test's shorthand
+    return [f"{order.state.value} {order.action}" for order in orders]
 
 
 def test_an_action_stays_while_anybody_wants_it() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kvtrail_agent.degrade import DegradeReceiver, DegradeSettings
@@ -66,7 +67,7 @@ class Scene:
         """Prefetches that ended now."""
         self.store_events(prefetches(self.second, used=used, wasted=wasted, first_seq=self.next_seq))
 
-    def tell(self, kind: type[Event], **fields: object) -> None:
+    def tell(self, kind: type[Event], **fields: Any) -> None:
         """One event, now."""
         self.store_events([kind(**{"seq": self.next_seq, "t_ns": self.clock.wall_ns(), **fields})])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from kvtrail_collector.alerts.batch import NS_S
@@ -37,7 +38,7 @@ def numbered(events: Sequence[Event], second: int = NOW_S) -> list[Event]:
     return [type(event)(**{**_fields(event), "seq": seq, "t_ns": second * NS_S}) for seq, event in enumerate(events, start=1)]
 
 
-def _fields(event: Event) -> dict[str, object]:
+def _fields(event: Event) -> dict[str, Any]:
     """The fields of an event, by name."""
     return {name: getattr(event, name) for name in event.__struct_fields__}
 
@@ -154,7 +155,7 @@ def test_hits_on_blocks_of_another_namespace_are_found() -> None:
 
 def test_reads_of_what_was_invalidated_are_found() -> None:
     """A copy that was taken away may be read again only once it was made anew."""
-    place = {"block": BlockId(3), "tier": Tier.GPU, "slot": Slot(1)}
+    place: dict[str, Any] = {"block": BlockId(3), "tier": Tier.GPU, "slot": Slot(1)}
     gone = Invalidated(**place, reason=InvalidateReason.MANUAL, cause=EventId(1))
     read, made = AttentionRead(req=RequestId(1), **place), BlockCreated(**place)
 
@@ -165,7 +166,7 @@ def test_reads_of_what_was_invalidated_are_found() -> None:
 def test_ids_are_of_64_bits() -> None:
     """Blocks and namespaces are keyed hashes: every one of their bits may be set."""
     big = 2**64 - 2
-    place = {"block": BlockId(big), "tier": Tier.GPU, "slot": Slot(1), "ns": NamespaceId(big)}
+    place: dict[str, Any] = {"block": BlockId(big), "tier": Tier.GPU, "slot": Slot(1), "ns": NamespaceId(big)}
     gone = Invalidated(**place, reason=InvalidateReason.MANUAL, cause=EventId(big))
 
     assert {"gpu": 1.0} == figures("reads_after_invalidate", numbered([gone, AttentionRead(req=RequestId(big), **place)]))

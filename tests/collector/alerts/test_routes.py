@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import msgspec
@@ -22,7 +23,7 @@ WISH = {"engine": ENGINE, "action": "stop_prefetch", "seconds": 60}
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[httpx.Client]:
     """A client of a collector that wants a token for each scope."""
-    files = {}
+    files: dict[str, Any] = {}
     for scope in TOKENS:
         path = tmp_path / scope
         path.write_text(f"{scope}-0123456789abcdef", encoding="utf-8")
