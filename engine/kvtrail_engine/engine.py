@@ -162,7 +162,7 @@ class Engine:
         """Run something on the engine's thread and wait for its answer; never call it from there.
 
         Raises:
-            TimeoutError: the engine's thread did not come to it.
+            TimeoutError: the engine's thread did not come to it, and will not; or it began, and lasts for as long again.
             EngineFailedError: that thread has ended by a defect.
             Exception: whatever the question raised.
         """
@@ -171,13 +171,20 @@ class Engine:
         answer: Future[T] = Future()
 
         def run() -> None:
+            if not answer.set_running_or_notify_cancel():
+                return  # nobody waits for it any more, so nobody would know that it was done
             try:
                 answer.set_result(question())
             except Exception as exc:  # noqa: BLE001 - it is raised where the question was asked
                 answer.set_exception(exc)
 
         self.call_on_thread(run)
-        return answer.result(timeout_s)
+        try:
+            return answer.result(timeout_s)
+        except TimeoutError:
+            if answer.cancel():
+                raise
+            return answer.result(timeout_s)  # it has begun, so what it does counts
 
     def hint(self, session: str, spec: RequestSpec, use_in_ns: int) -> None:
         """A session will go on with this prompt in about so long: have what is stored of it near by then. Returns at once."""

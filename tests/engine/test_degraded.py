@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,36 @@ def test_what_it_cannot_do_is_refused(tmp_path: Path) -> None:
     """A tier that it does not have; and anything, once it has ended by a defect or was closed."""
     with Engine(tiny(tmp_path)) as engine, pytest.raises(OrderInvalid, match="no tier remote"):
         EngineControls(engine).apply(parse_action("disable_tier(remote)"))
+
+
+def test_a_question_that_came_too_late_is_not_answered(tmp_path: Path) -> None:
+    """Who was told that the engine did not come to it can rely on that: it does not come to it later on either."""
+    busy, asked = threading.Event(), list[str]()
+    with Engine(tiny(tmp_path)) as engine:
+        engine.call_on_thread(lambda: assert_in_time(busy))
+        with pytest.raises(TimeoutError):
+            engine.ask(lambda: asked.append("too late"), 0.05)
+        busy.set()
+        engine.ask(lambda: asked.append("in time"))
+
+    assert ["in time"] == asked
+
+
+def test_a_question_that_has_begun_is_waited_for(tmp_path: Path) -> None:
+    """What it does happens, so whoever asked hears of it."""
+    begun = threading.Event()
+
+    def slow() -> str:
+        """Begins at once, and lasts longer than the patience."""
+        begun.set()
+        threading.Event().wait(0.3)
+        return "done"
+
+    with Engine(tiny(tmp_path)) as engine:
+        assert "done" == engine.ask(slow, 0.2)
+    assert begun.is_set()
+
+
+def assert_in_time(event: threading.Event) -> None:
+    """Wait for it, for a while."""
+    assert event.wait(10), "it did not happen"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import logging
+from typing import Final, NamedTuple
 
 from kvtrail_schema.clock import Clock
 from kvtrail_schema.degrade import Action, DegradeControls, DegradeOrder, Desired
 from kvtrail_schema.emitter import Emitter
+from kvtrail_schema.errors import OrderInvalid
 from kvtrail_schema.identity import EventId
+
+LOG: Final = logging.getLogger("kvtrail")
 
 
 class Held(NamedTuple):
@@ -16,6 +20,8 @@ class Held(NamedTuple):
     action: Action
     until_ns: int
     asked_by: EventId
+    is_sure: bool
+    """False: the engine was asked and did not answer, so it may have done it; it is ended in its time like any other."""
 
 
 class Book:
@@ -27,7 +33,7 @@ class Book:
         self._next_event = first_event
 
     def in_force(self) -> dict[str, Held]:
-        """What is applied now, by its text."""
+        """What is applied now, or may be, by its text."""
         return dict(self._held)
 
     def carry_out(self, order: DegradeOrder, now_wall_ns: int) -> None:
@@ -40,7 +46,7 @@ class Book:
         text, now_ns = str(order.action), self._clock.monotonic_ns()
         until_ns = now_ns + (order.expires_wall_ns - now_wall_ns)
         known = self._held.get(text)
-        if order.state is Desired.APPLIED and known is not None:
+        if order.state is Desired.APPLIED and known is not None and known.is_sure:
             self._held[text] = known._replace(until_ns=until_ns)
             return
         asked_by = self._event()
@@ -48,26 +54,40 @@ class Book:
             f"release {text}" if order.state is Desired.RELEASED else text, asked_by, deadline_ns=until_ns
         )
         if order.state is Desired.APPLIED:
-            self._controls.apply(order.action)
-            self._held[text] = Held(order.action, until_ns, asked_by)
-            self._emit.degrade_applied(text, self._event(), asked_by, until_ns)
+            self._apply(text, Held(order.action, until_ns, asked_by, is_sure=False), known)
         elif known is not None:
             self._release(text, known, asked_by)
+        else:
+            self._controls.release(order.action)  # an engine may hold what this book does not know of
 
     def expire(self) -> None:
-        """End what is over.
-
-        Raises:
-            TimeoutError: the engine did not come to it; it is tried again.
-        """
+        """End what is over. Never raises; what could not be ended is tried again, and holds up nothing else."""
         now_ns = self._clock.monotonic_ns()
-        for text, held in [(text, held) for text, held in self._held.items() if held.until_ns <= now_ns]:
-            self._release(text, held, held.asked_by)
+        self._end([text for text, held in self._held.items() if held.until_ns <= now_ns])
 
     def release_all(self) -> None:
-        """End everything. Raises as `expire`."""
-        for text, held in list(self._held.items()):
-            self._release(text, held, held.asked_by)
+        """End everything. Never raises."""
+        self._end(list(self._held))
+
+    def _apply(self, text: str, asked: Held, known: Held | None) -> None:
+        """Have the engine do it, and tell. It is held from before it is asked: whatever comes of that, it ends in time."""
+        self._held[text] = asked
+        try:
+            self._controls.apply(asked.action)
+        except OrderInvalid:
+            if known is None:
+                del self._held[text]
+            raise
+        self._held[text] = asked._replace(is_sure=True)
+        self._emit.degrade_applied(text, self._event(), asked.asked_by, asked.until_ns)
+
+    def _end(self, texts: list[str]) -> None:
+        """End actions, each by itself."""
+        for text in texts:
+            try:
+                self._release(text, self._held[text], self._held[text].asked_by)
+            except Exception as error:  # noqa: BLE001 - controls may be anybody's, and the others have to end all the same
+                LOG.warning("kvtrail: %s could not be ended, and will be tried again: %r", text, error)
 
     def _release(self, text: str, held: Held, cause: EventId) -> None:
         """End one action, and tell."""

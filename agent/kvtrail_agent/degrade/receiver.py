@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, NamedTuple, Self
 
@@ -93,7 +92,8 @@ class DegradeReceiver:
     def __exit__(self, *_: object) -> None:
         """Listen no more, and end every action."""
         self._endpoint.close()
-        self._guarded(self._book.release_all)
+        with self._lock:
+            self._book.release_all()
 
     def in_force(self) -> dict[str, Held]:
         """What is applied by order now. Any thread."""
@@ -155,12 +155,5 @@ class DegradeReceiver:
 
     def _expire(self) -> None:
         """End what is over. Runs between calls."""
-        self._guarded(self._book.expire)
-
-    def _guarded(self, act: Callable[[], None]) -> None:
-        """Something that the engine must do, and may not come to."""
         with self._lock:
-            try:
-                act()
-            except (OrderInvalid, TimeoutError) as error:
-                LOG.warning("kvtrail: an action could not be ended, and will be tried again: %s", error)
+            self._book.expire()

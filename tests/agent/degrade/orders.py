@@ -22,6 +22,10 @@ class Kept:
     def __init__(self) -> None:
         self.in_force: list[str] = []
         self.is_stuck = False
+        self.is_late = False
+        """Does what it is asked, too late for whoever asked."""
+        self.broken: str | None = None
+        """An action that it cannot end, by a defect."""
 
     def apply(self, action: Action) -> None:
         """Remember it."""
@@ -30,12 +34,17 @@ class Kept:
         if action.tier == "remote":
             raise OrderInvalid("this engine has no tier remote")
         self.in_force.append(str(action))
+        if self.is_late:
+            raise TimeoutError
 
     def release(self, action: Action) -> None:
         """Forget it."""
         if self.is_stuck:
             raise TimeoutError
-        self.in_force.remove(str(action))
+        if self.broken == str(action):
+            message = "a defect of somebody else's"
+            raise RuntimeError(message)
+        self.in_force = [text for text in self.in_force if text != str(action)]
 
 
 def secret_file(folder: Path, *fillings: bytes) -> Path:

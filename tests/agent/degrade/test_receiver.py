@@ -155,6 +155,42 @@ def test_what_an_engine_cannot_do_is_refused_and_may_come_again(scene: Scene) ->
     assert ["recompute"] == scene.controls.in_force
 
 
+def test_what_an_engine_did_too_late_ends_all_the_same(scene: Scene) -> None:
+    """Nobody heard that it was applied: it ends with its time even so, and by a release before that."""
+    scene.controls.is_late = True
+    assert 503 == scene.sender.send(order("gpu_only", scene.clock, version=1, seconds=60), "msg_1").status_code
+    assert 503 == scene.sender.send(order("recompute", scene.clock, version=2, seconds=60), "msg_2").status_code
+    assert ["gpu_only", "recompute"] == scene.controls.in_force
+
+    assert 200 == scene.sender.send(order("gpu_only", scene.clock, version=3, is_on=False), "msg_3").status_code
+    assert ["recompute"] == scene.controls.in_force
+    scene.clock.advance(61 * NS_S)
+    scene.receiver._expire()
+    assert [] == scene.controls.in_force
+
+
+def test_a_release_reaches_the_engine_whatever_is_known(scene: Scene) -> None:
+    """What was applied without this endpoint is ended by an order, too."""
+    scene.controls.in_force.append("gpu_only")
+
+    assert 200 == scene.sender.send(order("gpu_only", scene.clock, version=1, is_on=False), "msg_1").status_code
+    assert [] == scene.controls.in_force
+
+
+def test_an_action_that_cannot_be_ended_holds_up_no_other(scene: Scene) -> None:
+    """A defect in an engine's controls ends neither the thread nor what was asked for after; it is tried again."""
+    for version, text in enumerate(("gpu_only", "stop_prefetch"), start=1):
+        scene.sender.send(order(text, scene.clock, version=version, seconds=60), f"msg_{version}")
+    scene.controls.broken = "gpu_only"
+    scene.clock.advance(61 * NS_S)
+    scene.receiver._expire()
+    assert ["gpu_only"] == scene.controls.in_force
+
+    scene.controls.broken = None
+    scene.receiver._expire()
+    assert [] == scene.controls.in_force
+
+
 def test_secrets_are_rotated_while_it_runs(scene: Scene, tmp_path: Path) -> None:
     """With both secrets in the file the old one and the new one hold; with the new one alone, the old one no longer."""
     old, new = tmp_path / "old", tmp_path / "new"
