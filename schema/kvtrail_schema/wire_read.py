@@ -21,6 +21,9 @@ from kvtrail_schema.wire_places import copies_of, join, sorted_by_copy
 
 _ON_EVERY_ROW: Final = frozenset({"seq", "t_ns", "kind"})
 _COLUMNS: Final = 512
+_DIRECTORY_BYTES: Final = 1 << 20
+"""As `arrow_body.py` bounds a schema: a number of one byte becomes an object of many once it is decoded."""
+
 _LARGEST_KIND: Final = 2**16 - 1
 
 
@@ -112,6 +115,8 @@ def read_body(payload: memoryview, rows: int, first_seq: int, promised_bytes: in
     rest = payload[LENGTHS.size + raw_bytes :]
     inside = memoryview(pa.Codec("zstd").decompress(pa.py_buffer(rest), decompressed_size=inside_bytes))
     (directory_bytes,) = LENGTH.unpack_from(inside)
+    if directory_bytes > _DIRECTORY_BYTES:
+        raise ValueError(f"a directory of {directory_bytes} bytes, of which {_DIRECTORY_BYTES} are allowed")
     streams = inside[LENGTH.size + directory_bytes :]
     directory = msgspec.msgpack.decode(inside[LENGTH.size : LENGTH.size + directory_bytes], type=Directory)
     if needs_bytes(inside_bytes, rows, len(directory.columns)) != promised_bytes or len(directory.columns) > _COLUMNS:

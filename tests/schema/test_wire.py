@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -188,6 +189,21 @@ def test_a_directory_that_makes_no_sense_is_refused(changes: dict[str, Any]) -> 
     """Whatever a directory claims, nothing is read that is not there, and no row is made up."""
     with pytest.raises(BodyInvalid):
         decode_batch(forged(changes))
+
+
+def test_a_directory_is_bounded_before_it_is_read() -> None:
+    """Two million equal numbers are some bytes in a frame: no list of them is made."""
+    frame = forged({"shapes": [0] * 2_000_000})
+    tracemalloc.start()
+    try:
+        with pytest.raises(BodyInvalid, match="a directory of"):
+            decode_batch(frame)
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(frame) < 1_000
+    assert most_bytes < 1 << 20
 
 
 @pytest.mark.parametrize("told_bytes", [0, 1, 10**8])
