@@ -34,7 +34,7 @@ MEASURES: Final[dict[str, Measure]] = {
     "checksum_mismatches": Measure(Gathered.COUNT, "loads whose bytes were not what was stored"),
     "cross_namespace_hits": Measure(Gathered.COUNT, "hits on blocks of another namespace than the request's"),
     "reads_after_invalidate": Measure(Gathered.COUNT, "reads of a copy that was invalidated and not made anew"),
-    "connector_error_streak": Measure(Gathered.STREAK, "transfers of a tier that failed one after another"),
+    "connector_error_streak": Measure(Gathered.STREAK, "ops of a tier that failed in a row: timeout, io, lost, no_space"),
     "free_bytes": Measure(Gathered.LATEST, "free bytes of a tier; of nvme, of its file system"),
     "free_share": Measure(Gathered.LATEST, "free of a tier's capacity, evictable blocks among the free"),
     "pinned_bytes": Measure(Gathered.LATEST, "bytes of a tier that are referenced or pinned"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from kvtrail_schema.enums import Tier
@@ -18,8 +18,13 @@ RECOMPUTE_BASE: Final = "recompute_estimate"
 
 _MOST_REMEMBERED: Final = 65_536
 _TRANSFER_ENDS: Final = (Kind.SWAP_IN_LOADED, Kind.SWAP_OUT_WRITTEN, Kind.SWAP_IN_FAILED, Kind.SWAP_OUT_FAILED)
-_OURS: Final = frozenset({SwapInFailReason.CANCELLED.value, SwapInFailReason.ALLOC.value, SwapOutFailReason.CANCELLED.value})
-"""A failure that says nothing about the other side."""
+_CONNECTOR_ERRORS: Final = np.array(
+    [
+        *(SwapInFailReason.TIMEOUT.value, SwapInFailReason.IO.value, SwapInFailReason.LOST.value),
+        SwapOutFailReason.NO_SPACE.value,
+    ]
+)
+"""Failures that say that the other side does not work; the others say something of a block, or nothing."""
 
 _LEVELS: Final = {
     "pinned_bytes": "pinned_bytes",
@@ -32,12 +37,19 @@ _LEVELS: Final = {
 }
 
 
+class _Streak(NamedTuple):
+    """Ops of one rank that failed in a row, and the last of them, whose rows may be spread over commits."""
+
+    ops: int = 0
+    last_op: int = NONE
+
+
 class Observer:
     """Feeds windows with rows. What it remembers beside them (whose request, which copies are gone) is bounded."""
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
-        self._streaks: dict[Subject, int] = {}
+        self._streaks: dict[tuple[Subject, int], _Streak] = {}
         self._ns_of: OrderedDict[tuple[str, int, int], int] = OrderedDict()
         self._gone: OrderedDict[tuple[str, int, int, int], None] = OrderedDict()
 
@@ -85,18 +97,22 @@ class Observer:
             bad = own[failed & (reasons[own] == SwapInFailReason.CHECKSUM.value)]
             subject = self._subject(rows, "checksum_mismatches", tier_name(tier))
             self._windows.add_counts(subject, rows.second[bad], now_s, np.ones(len(bad)))
-            self._streak(rows, own[~(failed & np.isin(reasons[own], list(_OURS)))], tier, now_s)
+            self._streak(rows, own[~failed | np.isin(reasons[own], _CONNECTOR_ERRORS)], tier, now_s)
 
     def _streak(self, rows: Rows, ends: Ints, tier: int, now_s: int) -> None:
-        """Go on counting where the rows before left off; one that went well begins anew."""
+        """Go on counting ops where the rows before left off; one that went well begins anew. An op has a row a block."""
         if not ends.size:
             return
         subject = self._subject(rows, "connector_error_streak", tier_name(tier))
         well = np.flatnonzero(np.isin(rows.kind[ends], [Kind.SWAP_IN_LOADED.value, Kind.SWAP_OUT_WRITTEN.value]))
-        since = len(ends) - 1 - int(well[-1]) if well.size else self._streaks.get(subject, 0) + len(ends)
-        self._streaks[subject] = since
+        rank, ops = rows.origin.rank, rows.ints("op")[ends]
+        before = _Streak() if well.size else self._streaks.get((subject, rank), _Streak())
+        failed = ops[int(well[-1]) + 1 :] if well.size else ops
+        more = np.unique(failed[failed != before.last_op]).size
+        streak = _Streak(before.ops + int(more), int(failed[-1]) if failed.size else NONE)
+        self._streaks[subject, rank] = streak
         second = min(int(rows.second[ends[-1]]), now_s)
-        self._windows.set_latest(subject, (rows.origin.rank, 0), Sample(second, float(since)))
+        self._windows.set_latest(subject, (rank, 0), Sample(second, float(streak.ops)))
 
     def _levels(self, rows: Rows, now_s: int) -> None:
         """The last samples of tiers and devices."""

@@ -54,9 +54,9 @@ def figures(measure: str, *commits: Sequence[Event], **changes: object) -> dict[
     return {key.tier: state.value for key, state in evaluator.states.items()}
 
 
-def failed(reason: SwapInFailReason, src: Tier = Tier.REMOTE) -> SwapInFailed:
-    """A load that failed."""
-    return SwapInFailed(op=OpId(1), src=src, dst=Tier.GPU, reason=reason)
+def failed(reason: SwapInFailReason, src: Tier = Tier.REMOTE, op: int = 1) -> SwapInFailed:
+    """A block of a load that failed."""
+    return SwapInFailed(op=OpId(op), src=src, dst=Tier.GPU, reason=reason)
 
 
 def loaded(src: Tier = Tier.REMOTE) -> SwapInLoaded:
@@ -107,13 +107,43 @@ def test_thrash_is_what_was_computed_again_of_all() -> None:
 
 def test_a_streak_goes_on_over_commits_and_ends_with_one_that_went_well() -> None:
     """Each tier has its own, and what was called off is no failure."""
-    timeout, called_off = failed(SwapInFailReason.TIMEOUT), failed(SwapInFailReason.CANCELLED)
-    nvme = loaded(Tier.NVME)
+    first, second, third = (failed(SwapInFailReason.TIMEOUT, op=op) for op in (1, 2, 3))
+    called_off, nvme = failed(SwapInFailReason.CANCELLED, op=4), loaded(Tier.NVME)
 
     assert {"remote": 3.0, "nvme": 0.0} == figures(
-        "connector_error_streak", numbered([loaded(), timeout, nvme, called_off]), numbered([timeout, timeout])
+        "connector_error_streak", numbered([loaded(), first, nvme, called_off]), numbered([second, third])
     )
-    assert {"remote": 1.0} == figures("connector_error_streak", numbered([timeout, timeout, loaded(), timeout]))
+    assert {"remote": 1.0} == figures("connector_error_streak", numbered([first, second, loaded(), third]))
+
+
+def test_a_streak_counts_ops_and_not_their_blocks() -> None:
+    """One op that timed out is one failure, however many blocks it had, and though its rows came in two commits."""
+    blocks = [failed(SwapInFailReason.TIMEOUT)] * 8
+
+    assert {"remote": 1.0} == figures("connector_error_streak", numbered(blocks))
+    assert {"remote": 1.0} == figures("connector_error_streak", numbered(blocks[:5]), numbered(blocks[5:]))
+
+
+@pytest.mark.parametrize("reason", [*SwapInFailReason])
+def test_what_is_wrong_with_a_block_is_no_error_of_its_tier(reason: SwapInFailReason) -> None:
+    """A tier is disabled for what does not work, not for blocks that expired or are of an older version."""
+    is_error = reason in {SwapInFailReason.TIMEOUT, SwapInFailReason.IO, SwapInFailReason.LOST}
+
+    assert {"remote": 2.0 if is_error else 1.0} == figures(
+        "connector_error_streak", numbered([failed(SwapInFailReason.IO), failed(reason, op=2)])
+    )
+
+
+def test_each_rank_has_a_streak_of_its_own() -> None:
+    """What goes well on one rank does not hide what fails on another."""
+    windows = Windows()
+    observer = Observer(windows)
+    for number in range(3):
+        observer.observe(rows_of(numbered([failed(SwapInFailReason.LOST, op=number)]), rank=0), NOW_S)
+        observer.observe(rows_of(numbered([loaded()]), rank=1), NOW_S)
+
+    (subject,) = windows.subjects("connector_error_streak")
+    assert 3.0 == windows.latest(subject, NOW_S, is_high_bad=True)
 
 
 def test_mismatches_are_counted_by_tier() -> None:
