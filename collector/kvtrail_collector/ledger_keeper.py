@@ -74,15 +74,17 @@ class LedgerKeeper:
             CollectorError: nothing is lost; it is tried again.
         """
         with self._turn:
+            version = self._store.version
             self._touch_expired()
             with self._store.read() as cursor:
                 touched = take_touched(cursor, _MOST_AT_ONCE)
-                changed = set(_streams(touched)) | self._with_holes(cursor)
+                changed = set(_streams(touched)) | self._with_holes(cursor, version)
                 known = [stream for stream in streams(cursor) if stream.stream_id in changed]
                 now = self._clock.wall_ns()
                 computed = [compute(cursor, stream, _requests(touched, stream.stream_id), now) for stream in known]
             if any(computed):
                 self._store.run(lambda connection: keep(connection, touched, computed)).result()
+            self._seen_version = version  # after all of it: what failed is looked for again, also where nothing new comes
         return self._count(computed)
 
     def _touch_expired(self) -> None:
@@ -92,12 +94,10 @@ class LedgerKeeper:
             self._store.run(lambda connection: connection.execute(_EXPIRED)).result()
             self._seen_expired = expired
 
-    def _with_holes(self, cursor: duckdb.DuckDBPyConnection) -> set[int]:
-        """The streams that have holes, or had, where anything was stored since the last pass."""
-        version = self._store.version
+    def _with_holes(self, cursor: duckdb.DuckDBPyConnection, version: int) -> set[int]:
+        """The streams that have holes, or had, where anything was stored since the last pass that went well."""
         if version == self._seen_version:
             return set()
-        self._seen_version = version
         return {int(row[0]) for row in cursor.execute(_WITH_HOLES).fetchall()}
 
     def _count(self, computed: list[Computed]) -> int:
@@ -107,6 +107,12 @@ class LedgerKeeper:
             self._statistics = self._statistics._replace(requests=self._statistics.requests + kept)
         return kept
 
+    def _failed(self) -> bool:
+        """Count a pass that failed; False: the next one waits its time."""
+        with self._lock:
+            self._statistics = self._statistics._replace(failures=self._statistics.failures + 1)
+        return False
+
     def _run(self) -> None:
         """Pass after pass, without a pause while there is much to do."""
         while not self._stopping.is_set():
@@ -114,9 +120,10 @@ class LedgerKeeper:
                 again = self.run_once() >= _MOST_AT_ONCE // 2
             except CollectorError as error:
                 _LOG.warning("ledgers could not be kept, and will be tried again: %s", error)
-                again = False
-                with self._lock:
-                    self._statistics = self._statistics._replace(failures=self._statistics.failures + 1)
+                again = self._failed()
+            except Exception:  # noqa: BLE001 - a defect in one pass must not end all ledgers
+                _LOG.exception("ledgers could not be kept, and will be tried again")
+                again = self._failed()
             if not again:
                 self._stopping.wait(_EVERY_S)
 

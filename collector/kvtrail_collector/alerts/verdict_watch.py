@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterable
 from typing import Final, Self
 
 from kvtrail_schema.clock import Clock
@@ -16,7 +17,7 @@ from kvtrail_collector.detectors.judge import Thresholds
 from kvtrail_collector.detectors.scene import Bounds
 from kvtrail_collector.diagnose_store import diagnose_store
 from kvtrail_collector.errors import CollectorError
-from kvtrail_collector.store import Store
+from kvtrail_collector.store import Account, Store
 
 EVERY_S: Final = 15.0
 _LOOK_BACK_NS: Final = 120_000_000_000
@@ -56,11 +57,8 @@ class VerdictWatch:
             CollectorError: the store cannot be asked; what was found before stays.
         """
         now_wall_ns, found = self._clock.wall_ns(), dict[tuple[str, str], float]()
-        for account in self._store.accounts().values():
-            if now_wall_ns - account.marks.heard_wall_ns > _HEARD_NS:
-                continue
-            engine = account.stream.engine
-            bounds = Bounds(account.marks.clocks.monotonic_ns - _LOOK_BACK_NS, None, engine)
+        for engine, start_ns in _starts(self._store.accounts().values(), now_wall_ns).items():
+            bounds = Bounds(start_ns, None, engine)
             for verdict in diagnose_store(self._store, None, bounds, now_wall_ns, self._thresholds).verdicts:
                 key = (f"verdict:{verdict.code}", engine)
                 found[key] = found.get(key, 0.0) + 1
@@ -74,3 +72,22 @@ class VerdictWatch:
                 self.judge()
             except CollectorError as error:
                 _LOG.warning("verdicts for alerts could not be found, and will be tried again: %s", error)
+            except Exception:  # noqa: BLE001 - a defect in one code must not end all alerts on verdicts
+                _LOG.exception("verdicts for alerts could not be found, and will be tried again")
+
+
+def _starts(accounts: Iterable[Account], now_wall_ns: int) -> dict[str, int]:
+    """Where the look at each engine heard of lately begins: the earliest of its ranks, whose clocks may be of several hosts.
+
+    Of several epochs only the newest counts: its clock may have begun anew.
+    """
+    heard = [account for account in accounts if now_wall_ns - account.marks.heard_wall_ns <= _HEARD_NS]
+    newest: dict[str, int] = {}
+    for account in heard:
+        newest[account.stream.engine] = max(account.stream.epoch, newest.get(account.stream.engine, 0))
+    starts: dict[str, int] = {}
+    for account in heard:
+        engine, start_ns = account.stream.engine, account.marks.clocks.monotonic_ns - _LOOK_BACK_NS
+        if account.stream.epoch == newest[engine]:
+            starts[engine] = min(start_ns, starts.get(engine, start_ns))
+    return starts

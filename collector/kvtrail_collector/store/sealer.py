@@ -123,9 +123,16 @@ class Sealer:
             try:
                 self.run_once()
             except (CollectorError, OSError) as error:
-                with self._lock:
-                    self._failures += 1
                 _LOG.warning("sealing failed, and is tried again: %s", error)
+                self._count_failure()
+            except Exception:  # noqa: BLE001 - a defect in one pass must not end sealing and retention
+                _LOG.exception("sealing failed, and is tried again")
+                self._count_failure()
+
+    def _count_failure(self) -> None:
+        """One pass more that failed."""
+        with self._lock:
+            self._failures += 1
 
     def _seal_one(self, now_wall_ns: int) -> bool:
         """Seal one part, if one is due."""
