@@ -16,7 +16,7 @@ NS_S: Final = 1_000_000_000
 _RENEW_AT: Final = 0.5
 """An action that goes on is ordered anew once so much of its time has passed."""
 _RELEASE_S: Final = 60.0
-"""So long a release is tried; the action itself has ended by then in any case, since nobody renews it."""
+"""So long a release is tried, and until the action has ended by itself where that is later."""
 _COVERED: Final = frozenset({ActionKind.RECOMPUTE, ActionKind.DISABLE_TIER})
 
 
@@ -39,6 +39,7 @@ class InForce:
     action: Action
     version: int
     since_wall_ns: int
+    ordered_wall_ns: int
     expires_wall_ns: int
     rules: tuple[str, ...]
 
@@ -85,14 +86,14 @@ class ActionBook:
         return self._settle(engine, own, now_wall_ns)
 
     def release(self, engine: str, text: str, now_wall_ns: int) -> list[DegradeOrder]:
-        """A person ends an action, whoever wants it; empty where it is not in force."""
+        """A person ends an action, whoever wants it; empty where it is not in force. It mutes rules, and no person."""
         own = self._engines.get(engine)
         if own is None or text not in own.in_force:
             return []
-        gone = [rule for rule, want in own.wants.items() if str(want.action) == text]
-        for rule in gone:
-            del own.wants[rule]
-        own.muted.update(gone)
+        gone = [want for want in own.wants.values() if str(want.action) == text]
+        for want in gone:
+            del own.wants[want.rule]
+        own.muted.update(want.rule for want in gone if want.until_wall_ns is None)
         return self._settle(engine, own, now_wall_ns)
 
     def renew(self, now_wall_ns: int) -> list[DegradeOrder]:
@@ -119,7 +120,7 @@ class ActionBook:
         orders = [self._apply(engine, own, action, now_wall_ns) for text, action in target.items() if text not in own.in_force]
         for text in [text for text in own.in_force if text not in target]:
             gone = own.in_force.pop(text)
-            expires_wall_ns = now_wall_ns + int(_RELEASE_S * NS_S)
+            expires_wall_ns = max(now_wall_ns + int(_RELEASE_S * NS_S), gone.expires_wall_ns)
             version = _next_version(own, now_wall_ns)
             rule = ", ".join(gone.rules)
             orders.append(DegradeOrder(engine, gone.action, Desired.RELEASED, version, expires_wall_ns, rule))
@@ -136,15 +137,15 @@ class ActionBook:
         rules = tuple(want.rule for want in holders)
         known = own.in_force.get(text)
         version = _next_version(own, now_wall_ns)
-        made = InForce(engine, action, version, now_wall_ns, expires_wall_ns, rules)
+        made = InForce(engine, action, version, now_wall_ns, now_wall_ns, expires_wall_ns, rules)
         own.in_force[text] = made if known is None else replace(made, since_wall_ns=known.since_wall_ns)
         return DegradeOrder(engine, action, Desired.APPLIED, version, expires_wall_ns, ", ".join(rules))
 
 
 def _is_due(one: InForce, now_wall_ns: int) -> bool:
-    """Whether so much of an order's time has passed that it has to be given anew."""
-    ordered_ns = one.version * 1_000_000
-    return now_wall_ns >= ordered_ns + int((one.expires_wall_ns - ordered_ns) * _RENEW_AT)
+    """Whether so much of an order's time has passed that it has to be given anew; also once the wall clock stepped back."""
+    passed_ns = now_wall_ns - one.ordered_wall_ns
+    return passed_ns < 0 or passed_ns >= int((one.expires_wall_ns - one.ordered_wall_ns) * _RENEW_AT)
 
 
 def _next_version(own: _Engine, now_wall_ns: int) -> int:

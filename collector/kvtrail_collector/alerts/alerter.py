@@ -118,13 +118,15 @@ class Alerter:
             self._keep()
         return bool(orders)
 
-    def request(self, engine: str, action: Action, seconds: float) -> None:
-        """A person wants an action for a time. Any thread."""
+    def request(self, engine: str, action: Action, seconds: float) -> bool:
+        """A person wants an action for a time. Any thread; says whether that changed anything: it may be in force already."""
         with self._turn:
             now_wall_ns = self._clock.wall_ns()
             want = Want(f"by hand: {action}", action, seconds, now_wall_ns + int(seconds * NS_S))
-            self._order(self._actions.want(engine, want, now_wall_ns), What.REQUESTED_BY_HAND, now_wall_ns)
+            orders = self._actions.want(engine, want, now_wall_ns)
+            self._order(orders, What.REQUESTED_BY_HAND, now_wall_ns)
             self._keep()
+        return bool(orders)
 
     def view(self) -> AlertView:
         """What is so now. Any thread; cheap."""

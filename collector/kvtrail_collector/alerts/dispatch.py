@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kvtrail_schema.degrade import DegradeOrder
+from kvtrail_schema.degrade import DegradeOrder, Desired
 
 from kvtrail_collector.alerts.bodies import alert_body, manager_body, order_body, template_body
 from kvtrail_collector.alerts.delivery import Delivery, Outgoing
@@ -16,7 +16,7 @@ from kvtrail_collector.alerts.targets import Form, Target
 ALERT_EXPIRES_S: Final = 3_600
 """What people are told may come late."""
 ORDER_EXPIRES_S: Final = 10
-"""What an engine is told must not: it is ordered anew while it is wanted."""
+"""What an engine is told must not: it is ordered anew while it is wanted. A release is not, so it is tried to its end."""
 _NS_S: Final = 1_000_000_000
 
 
@@ -31,7 +31,9 @@ class Dispatch:
 
     def order(self, order: DegradeOrder, now_wall_ns: int) -> None:
         """To every target that takes orders to this engine."""
-        expires_wall_ns = min(order.expires_wall_ns, now_wall_ns + ORDER_EXPIRES_S * _NS_S)
+        soon_wall_ns = now_wall_ns + ORDER_EXPIRES_S * _NS_S
+        is_release = order.state is Desired.RELEASED
+        expires_wall_ns = order.expires_wall_ns if is_release else min(order.expires_wall_ns, soon_wall_ns)
         text = str(order.action)
         for target in self._targets:
             if target.form is Form.ORDERS and target.takes(order.engine):

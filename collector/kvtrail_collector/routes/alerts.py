@@ -40,8 +40,8 @@ def alert_routes(context: Context) -> APIRouter:
     async def request_action(request: Request) -> Response:
         """Ask an engine for an action, for a time."""
         asked = await _asked(request)
-        await anyio.to_thread.run_sync(_request, alerter, asked)
-        return reply(ActionAnswer(asked.engine, asked.action, changed=True, device=context.answers.device()))
+        changed = await anyio.to_thread.run_sync(_request, alerter, asked)
+        return reply(ActionAnswer(asked.engine, asked.action, changed=changed, device=context.answers.device()))
 
     @router.post("/v1/actions/release", dependencies=[Depends(require(context.guard, Scope.CONTROL))])
     async def release_action(request: Request) -> Response:
@@ -53,14 +53,14 @@ def alert_routes(context: Context) -> APIRouter:
     return router
 
 
-def _request(alerter: Alerter, asked: ActionAsked) -> None:
-    """A person wants an action.
+def _request(alerter: Alerter, asked: ActionAsked) -> bool:
+    """A person wants an action; whether that changed anything.
 
     Raises:
         QuestionInvalid: it is none.
     """
     try:
-        alerter.request(asked.engine, parse_action(asked.action), asked.seconds)
+        return alerter.request(asked.engine, parse_action(asked.action), asked.seconds)
     except OrderInvalid as error:
         raise QuestionInvalid(str(error), where="action", do="see docs/alerts.md for actions") from error
 

@@ -95,6 +95,39 @@ def test_what_a_person_released_stays_released_until_the_alert_ended() -> None:
     assert ["applied stop_prefetch"] == told(book.want("chat", want("a", "stop_prefetch"), START_NS))
 
 
+def test_what_a_person_released_a_person_may_ask_for_again() -> None:
+    """Only rules are muted by a release: who asks by hand is heard, as often as it is."""
+    book = ActionBook()
+    for turn in range(3):
+        now_ns = START_NS + turn * NS_S
+        by_hand = Want("by hand: stop_prefetch", STOP, 300.0, now_ns + 300 * NS_S)
+
+        assert ["applied stop_prefetch"] == told(book.want("chat", by_hand, now_ns))
+        assert ["released stop_prefetch"] == told(book.release("chat", "stop_prefetch", now_ns))
+
+
+def test_a_release_is_tried_for_as_long_as_its_action_could_last() -> None:
+    """An agent that is away for a while hears of it, and does not sit out an hour."""
+    book = ActionBook()
+    book.want("chat", want("long", "stop_prefetch", 3_600.0), START_NS)
+    book.want("chat", want("short", "gpu_only", 5.0), START_NS)
+    (long,) = book.unwant("chat", "long", START_NS + NS_S)
+    (short,) = book.unwant("chat", "short", START_NS + NS_S)
+
+    assert START_NS + 3_600 * NS_S == long.expires_wall_ns
+    assert START_NS + 61 * NS_S == short.expires_wall_ns
+
+
+def test_a_step_back_of_the_wall_clock_is_no_pause_of_renewals() -> None:
+    """An engine counts by its monotonic clock, so what goes on is ordered anew at once and then as before."""
+    book, back_ns = ActionBook(), START_NS - 3_600 * NS_S
+    book.want("chat", want("a", "stop_prefetch", 60.0), START_NS)
+
+    assert ["applied stop_prefetch"] == told(book.renew(back_ns))
+    assert [] == book.renew(back_ns + 29 * NS_S)
+    assert ["applied stop_prefetch"] == told(book.renew(back_ns + 31 * NS_S))
+
+
 def test_what_a_person_asked_for_ends_with_its_time() -> None:
     """A wish for five minutes is released after five minutes, and no order reaches beyond them."""
     book, until_ns = ActionBook(), START_NS + 300 * NS_S

@@ -24,6 +24,7 @@ from kvtrail_collector.testing import memory_store
 from kvtrail_engine.testing import CollectingEmitter
 from kvtrail_schema.batch import DecodedBatch
 from kvtrail_schema.clock import Clocks, ManualClock
+from kvtrail_schema.degrade import parse_action
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import DegradeApplied, Event, PrefetchIssued
 from kvtrail_schema.identity import BlockId, PrefetchId
@@ -206,6 +207,16 @@ def test_a_person_releases_and_asks(make: Callable[[Rule], Scene]) -> None:
     scene.waste(wasted=50)
     scene.look()
     assert ["fired", "requested", "released_by_hand"] == [each for each in scene.whats() if each != "delivered"]
+
+    asks = [scene.alerter.request(ENGINE, parse_action("stop_prefetch"), 300.0) for _ in range(2)]
+    until(lambda: scene.controls.in_force == ["stop_prefetch"])
+    released = scene.alerter.release(ENGINE, "stop_prefetch")
+    until(lambda: scene.controls.in_force == [])
+    assert ([True, False], True) == (asks, released)
+    assert scene.alerter.request(ENGINE, parse_action("stop_prefetch"), 300.0)
+    until(lambda: scene.controls.in_force == ["stop_prefetch"])
+    by_hand = [each for each in scene.whats() if each.endswith("by_hand")]
+    assert ["released_by_hand", "requested_by_hand", "released_by_hand", "requested_by_hand"] == by_hand
 
 
 def test_a_webhook_that_nobody_takes_is_a_dead_letter(make: Callable[[Rule], Scene]) -> None:

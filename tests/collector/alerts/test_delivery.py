@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kvtrail_collector.alerts.delivery import Delivery, Ended, Outgoing
+from kvtrail_collector.alerts.dispatch import Dispatch
 from kvtrail_collector.alerts.post import Attempt, Outcome
 from kvtrail_collector.alerts.targets import Form, Target
 from kvtrail_schema.clock import SystemClock
+from kvtrail_schema.degrade import DegradeOrder, Desired, parse_action
 from kvtrail_schema.webhooks import Envelope
 
 NS_S = 1_000_000_000
@@ -108,6 +110,21 @@ def test_a_newer_word_takes_the_place_of_an_older() -> None:
         until(lambda: len(line.ended) == 3)
 
     assert ["head", "release"] == line.delivered()
+
+
+def test_an_order_is_sent_soon_or_not_at_all_but_its_release_to_the_end() -> None:
+    """An order is given anew while it is wanted; nobody orders a release anew."""
+    now_ns, line = CLOCK.wall_ns(), Line(again={"o1": 1_000, "o2": 1_000})
+    names = iter(("o1", "o2"))
+    orders = Target(name="agent", url="http://127.0.0.1:9/", secret_file="unread")
+    with Delivery(line, CLOCK, line.ended.append) as delivery:
+        dispatch = Dispatch([orders], delivery, lambda: next(names))
+        for action, state in (("gpu_only", Desired.APPLIED), ("recompute", Desired.RELEASED)):
+            order = DegradeOrder("chat", parse_action(action), state, 1, now_ns + 3_600 * NS_S, "a-rule")
+            dispatch.order(order, now_ns)
+
+    ends = {one.item.subject: one.item.expires_wall_ns - now_ns for one in line.ended}
+    assert {"gpu_only": 10 * NS_S, "recompute": 3_600 * NS_S} == ends
 
 
 def test_a_queue_is_bounded() -> None:
