@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import duckdb
 import numpy as np
@@ -15,16 +15,18 @@ from kvtrail_schema.reasons import SwapInFailReason
 from kvtrail_collector.gate_shapes import GateEvent
 
 _WORST: Final = 5
-_REQUESTS: Final = f"""
-SELECT stream_id, req, first_token_ns - arrived_ns AS ttft_ns, end_kind,
+_REQUESTS: Final = """
+WITH seen AS (SELECT stream_id, max(t_ns) AS until_ns FROM events WHERE stream_id IN (SELECT unnest($streams)) GROUP BY ALL)
+SELECT stream_id, req, coalesce(end_kind, 0) AS end_kind, first_token_ns IS NULL AS is_censored,
+    coalesce(first_token_ns, ended_ns, until_ns) - arrived_ns AS ttft_ns,
     CASE WHEN output_tokens > 1 THEN (ended_ns - first_token_ns) / (output_tokens - 1) END AS tpot_ns
-FROM requests WHERE stream_id IN (SELECT unnest($streams)) AND arrived_ns IS NOT NULL
-    AND (end_kind IS NOT NULL AND end_kind <> {Kind.REQUEST_CANCELLED.value}) ORDER BY arrived_ns
-"""  # noqa: S608  # constants of ours
-_EVENTS: Final = f"""
+FROM requests JOIN seen USING (stream_id) WHERE arrived_ns IS NOT NULL ORDER BY arrived_ns, stream_id, req
+"""
+_EVENT: Final = f"""
 SELECT engine, epoch, rank, seq FROM events JOIN streams USING (stream_id)
-WHERE stream_id = $stream AND req = $req AND kind = {Kind.REQUEST_FIRST_TOKEN.value}
-"""  # noqa: S608  # as above
+WHERE stream_id = $stream AND req = $req AND kind IN ({Kind.REQUEST_ARRIVED.value}, {Kind.REQUEST_FIRST_TOKEN.value})
+ORDER BY kind = {Kind.REQUEST_ARRIVED.value}, seq LIMIT 1
+"""  # noqa: S608  # constants of ours
 _BROKEN: Final = f"""
 SELECT engine, epoch, rank, seq FROM events JOIN streams USING (stream_id)
 WHERE stream_id IN (SELECT unnest($streams)) AND kind = {Kind.SWAP_IN_FAILED.value}
@@ -38,11 +40,34 @@ ORDER BY stream_id DESC, seq DESC LIMIT 1
 Floats = npt.NDArray[np.float64]
 
 
+class _Request(NamedTuple):
+    """A request: its name, how it ended (0: it did not), and its latencies; a censored one had that long no first token."""
+
+    stream_id: int
+    req: int
+    end_kind: int
+    is_censored: bool
+    ttft_ns: int
+    tpot_ns: float | None
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether it was refused: it has no latency."""
+        return self.end_kind == Kind.REQUEST_REJECTED.value
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether it neither finished nor was refused: it hangs, or its client gave up."""
+        return self.end_kind not in {Kind.REQUEST_FINISHED.value, Kind.REQUEST_REJECTED.value}
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Requests in the order of their arrival; those that their clients called off are left out.
+    """Requests in the order of their arrival.
 
-    `ttft_ns` and `tpot_ns` are of those that got there; `rejected` is how many were refused, of `requests`.
+    Of `requests`, so many were `rejected`, and so many `unanswered`: called off by their clients, or without an end.
+    `ttft_ns` has all that were not refused, those without a first token (`censored`) with their time so far; `tpot_ns` has
+    those that finished.
     """
 
     requests: int
@@ -53,23 +78,41 @@ class Side:
     broken: tuple[GateEvent, ...]
     """Loads whose bytes were not what was stored, or of somebody else."""
     manifest: dict[str, object]
+    unanswered: int = 0
+    censored: int = 0
+    hanging: tuple[GateEvent, ...] = ()
+    """Of some of the unanswered."""
 
 
 def side_of(cursor: duckdb.DuckDBPyConnection, streams: list[int]) -> Side:
     """Read one side. One pass over its requests, and one over its failed loads."""
     given = {"streams": streams}
-    rows = cursor.execute(_REQUESTS, given).fetchall()
-    slowest = sorted((row for row in rows if row[2] is not None), key=lambda row: -row[2])[:_WORST]
-    events = [cursor.execute(_EVENTS, {"stream": row[0], "req": row[1]}).fetchone() for row in slowest]
+    rows = [_Request(*row) for row in cursor.execute(_REQUESTS, given).fetchall()]
+    served = [row for row in rows if not row.is_rejected]
+    unanswered = sorted((row for row in rows if row.is_unanswered), key=_by_ttft)
     return Side(
         requests=len(rows),
-        rejected=sum(row[3] == Kind.REQUEST_REJECTED.value for row in rows),
-        ttft_ns=np.array([row[2] for row in rows if row[2] is not None], dtype=np.float64),
-        tpot_ns=np.array([row[4] for row in rows if row[4] is not None], dtype=np.float64),
-        slowest=tuple(GateEvent(*event) for event in events if event is not None),
+        rejected=len(rows) - len(served),
+        ttft_ns=np.array([row.ttft_ns for row in served], dtype=np.float64),
+        tpot_ns=np.array([row.tpot_ns for row in served if row.tpot_ns is not None], dtype=np.float64),
+        slowest=_events(cursor, sorted(served, key=_by_ttft)[:_WORST]),
         broken=tuple(GateEvent(*row) for row in cursor.execute(_BROKEN, given).fetchall()),
         manifest=_manifest(cursor, streams),
+        unanswered=len(unanswered),
+        censored=sum(row.is_censored for row in served),
+        hanging=_events(cursor, unanswered[:_WORST]),
     )
+
+
+def _by_ttft(request: _Request) -> int:
+    """The slowest first."""
+    return -request.ttft_ns
+
+
+def _events(cursor: duckdb.DuckDBPyConnection, requests: list[_Request]) -> tuple[GateEvent, ...]:
+    """The first token of each, or its arrival."""
+    found = [cursor.execute(_EVENT, {"stream": each.stream_id, "req": each.req}).fetchone() for each in requests]
+    return tuple(GateEvent(*event) for event in found if event is not None)
 
 
 def _manifest(cursor: duckdb.DuckDBPyConnection, streams: list[int]) -> dict[str, object]:

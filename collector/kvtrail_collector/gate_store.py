@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kvtrail_collector.detectors.judge import Thresholds
-from kvtrail_collector.detectors.rule import Basis
+from kvtrail_collector.detectors.rule import Basis, Family
+from kvtrail_collector.detectors.rules import RULES
 from kvtrail_collector.detectors.scene import Bounds
 from kvtrail_collector.diagnose_store import diagnose_store
 from kvtrail_collector.errors import NotFound, QuestionInvalid
@@ -18,6 +19,23 @@ from kvtrail_collector.questions.facts import device
 from kvtrail_collector.store import Account, Store
 
 _NOT_ACTIVE: Final = "CONFIG_NOT_ACTIVE"
+_COUNTED_BESIDE: Final = frozenset(
+    {
+        "REFCOUNT_NEGATIVE",
+        "HASH_SEED_MISMATCH",
+        *("GAP", "INGEST_LOSS", "OBSERVER_BACKPRESSURE", "MALFORMED", "SEQ_INTERLEAVED", "RANKS_MISSING", "GHOST"),
+    }
+)
+INVARIANTS: Final = frozenset(
+    rule.code
+    for rule in RULES
+    if rule.basis is Basis.INVARIANT
+    and rule.code != _NOT_ACTIVE
+    and (rule.family in {Family.INTEGRITY, Family.FIGURES} or rule.code in _COUNTED_BESIDE)
+)
+"""Codes that fail a gate: broken promises, figures that lie, lost events. Not those that are no fault of the candidate:
+a step of the clock, two namespaces with one hash, events of a newer version, chains whose beginning was not heard.
+"""
 _SPAN: Final = "SELECT min(t_ns), max(t_ns) + 1 FROM events WHERE stream_id IN (SELECT unnest(?::INTEGER[]))"
 
 
@@ -94,7 +112,7 @@ def _findings(run: Run, now_wall_ns: int, detecting: Thresholds | None) -> Findi
     start_ns, end_ns = span or (None, None)
     bounds = Bounds(start_ns, end_ns, accounts[0].stream.engine)
     verdicts = diagnose_store(run.store, None, bounds, now_wall_ns, detecting).verdicts
-    broken = {verdict.code for verdict in verdicts if verdict.basis == Basis.INVARIANT.value and verdict.code != _NOT_ACTIVE}
+    broken = {verdict.code for verdict in verdicts} & INVARIANTS
     idle = sorted(str(verdict.evidence.get("setting", verdict.code)) for verdict in verdicts if verdict.code == _NOT_ACTIVE)
     unaccounted = sum(stream.unaccounted for stream in loss_of(accounts, now_wall_ns).streams)
     return Findings(tuple(sorted(broken)), tuple(idle), unaccounted)

@@ -5,6 +5,7 @@ import time
 import pytest
 from kvtrail_collector.alerts import verdict_watch
 from kvtrail_collector.alerts.verdict_watch import VerdictWatch
+from kvtrail_collector.detectors.scene import Bounds
 from kvtrail_collector.diagnose_shapes import Verdicts
 from kvtrail_collector.diagnose_store import diagnose_store
 from kvtrail_collector.store import Store
@@ -40,7 +41,7 @@ def test_an_engine_is_judged_once() -> None:
         two_ranks(store)
         watch = VerdictWatch(store, StandingClock(), {})
         watch.judge()
-        asked = diagnose_store(store, None, verdict_watch.Bounds(engine="engine"), StandingClock().wall_ns())
+        asked = diagnose_store(store, None, Bounds(engine="engine"), StandingClock().wall_ns())
         codes = [verdict.code for verdict in asked.verdicts]
 
         assert codes
