@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +22,9 @@ MOST_WAITING: Final = 256
 
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 10.0
-_AT_ONCE: Final = 8
+_AT_ONCE: Final = 32
+_AT_ONCE_A_TARGET: Final = 2
+"""So that sixteen targets may hang before anybody else waits."""
 _NS_S: Final = 1_000_000_000
 _IDLE_S: Final = 0.5
 _LOG: Final = logging.getLogger(__name__)
@@ -57,18 +59,23 @@ class _Queue:
     waiting: deque[Outgoing]
     attempts: int = 0
     not_before_ns: int = 0
+    begun_ns: int = 0
+    """When its last attempt began."""
     under_way: Future[None] | None = None
     last: str = "never tried"
 
 
 class Delivery:
-    """Delivers in order, engine by engine; a target that hangs holds up nobody else's. A context manager."""
+    """Delivers in order, engine by engine; a target that hangs has two attempts under way and holds up nobody else's. A context
+    manager.
+    """
 
     def __init__(self, post: Post, clock: Clock, ended: Callable[[Ended], None], random: Random | None = None) -> None:
         self._post, self._clock, self._ended = post, clock, ended
         self._random = random or Random()  # noqa: S311 - jitter is no secret
         self._wake = threading.Condition()
         self._queues: dict[tuple[str, str], _Queue] = {}  # guarded by _wake
+        self._under_way: Counter[str] = Counter()  # attempts by target; guarded by _wake
         self._is_closing = False  # guarded by _wake
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="kvtrail-webhook")
         self._thread = threading.Thread(target=self._run, name="kvtrail-webhooks", daemon=True)
@@ -131,9 +138,19 @@ class Delivery:
             while queue.waiting and queue.waiting[0].expires_wall_ns <= self._clock.wall_ns():
                 given_up.append((queue, queue.waiting.popleft()))
                 queue.attempts, queue.not_before_ns = 0, 0
-            if queue.waiting and queue.not_before_ns <= self._clock.monotonic_ns():
+        now_ns = self._clock.monotonic_ns()
+        due = [queue for queue in self._queues.values() if self._may_begin(queue) and queue.not_before_ns <= now_ns]
+        for queue in sorted(due, key=lambda each: each.begun_ns):
+            if self._may_begin(queue):
+                queue.begun_ns = now_ns
+                self._under_way[queue.target.name] += 1
                 queue.under_way = self._pool.submit(self._attempt, queue, queue.waiting[0])
         return given_up
+
+    def _may_begin(self, queue: _Queue) -> bool:
+        """Whether a queue has something to send, and its target a place for one more attempt."""
+        has_place = self._under_way[queue.target.name] < _AT_ONCE_A_TARGET
+        return bool(queue.waiting) and queue.under_way is None and has_place
 
     def _attempt(self, queue: _Queue, item: Outgoing) -> None:
         """One attempt, on a thread of the pool; signed with the time of the attempt."""
@@ -144,6 +161,7 @@ class Delivery:
             attempt = Attempt(Outcome.AGAIN, repr(error))
         with self._wake:
             queue.under_way, queue.last = None, attempt.detail
+            self._under_way[queue.target.name] -= 1
             queue.attempts += 1
             attempts = queue.attempts
             if attempt.outcome is Outcome.AGAIN:
@@ -163,7 +181,7 @@ class Delivery:
     def _pause_s(self) -> float:
         """How long nothing is due."""
         now_ns = self._clock.monotonic_ns()
-        due = [queue.not_before_ns - now_ns for queue in self._queues.values() if queue.waiting and queue.under_way is None]
+        due = [queue.not_before_ns - now_ns for queue in self._queues.values() if self._may_begin(queue)]
         return min(_IDLE_S, max(min(due), 1_000_000) / _NS_S) if due else _IDLE_S
 
     def _tell(self, queue: _Queue, item: Outgoing, outcome: Outcome, detail: str) -> None:

@@ -12,7 +12,8 @@ import httpx
 from kvtrail_schema.errors import SecretInvalid
 from kvtrail_schema.webhooks import Envelope, sign
 
-from kvtrail_collector.alerts.targets import AddressRefused, Resolve, Target, address_of, resolve
+from kvtrail_collector.alerts.deadline import Deadline
+from kvtrail_collector.alerts.targets import AddressRefused, AddressUnknown, Resolve, Target, address_of, resolve
 
 _ANSWER_BYTES: Final = 512
 _AGAIN: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
@@ -37,7 +38,7 @@ class Attempt(NamedTuple):
 
 
 class Post(Protocol):
-    """**Protocol:** one attempt. Blocks for the target's timeout at most, more or less; never raises."""
+    """**Protocol:** one attempt. Blocks for the look-up of the name and the target's timeout at most; never raises."""
 
     def __call__(self, target: Target, envelope: Envelope, body: bytes) -> Attempt:
         """Send it."""
@@ -55,6 +56,8 @@ def make_post(look_up: Resolve = resolve, client: Callable[[], httpx.Client] | N
             address = address_of(target, look_up)
         except SecretInvalid as error:
             return Attempt(Outcome.AGAIN, str(error))
+        except AddressUnknown as error:
+            return Attempt(Outcome.AGAIN, error.trouble.what)
         except AddressRefused as error:
             return Attempt(Outcome.REFUSED, error.trouble.what)
         with make() as http:
@@ -70,14 +73,17 @@ def _send(http: httpx.Client, target: Target, address: str, signed: Mapping[str,
     headers = {"host": split.netloc, "content-type": "application/json", "user-agent": "kvtrail", **signed}
     request = http.build_request("POST", url, content=body, headers=headers, timeout=target.timeout_s)
     request.extensions["sni_hostname"] = split.hostname
-    try:
-        answer = http.send(request, stream=True)
+    with Deadline(target.timeout_s) as deadline:
+        request.extensions["trace"] = deadline.trace
         try:
-            start = next(answer.iter_bytes(_ANSWER_BYTES), b"")
-        finally:
-            answer.close()
-    except httpx.HTTPError as error:
-        return Attempt(Outcome.AGAIN, f"{type(error).__name__}: {error}")
+            answer = http.send(request, stream=True)
+            try:
+                start = next(answer.iter_raw(), b"")[:_ANSWER_BYTES]
+            finally:
+                answer.close()
+        except httpx.HTTPError as error:
+            late = f"no whole answer within {target.timeout_s:g} s; " if deadline.is_over else ""
+            return Attempt(Outcome.AGAIN, f"{late}{type(error).__name__}: {error}")
     return _judged(answer.status_code, start)
 
 

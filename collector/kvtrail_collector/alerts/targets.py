@@ -19,6 +19,7 @@ from kvtrail_collector.errors import CollectorError, SettingsInvalid
 
 Resolve = Callable[[str, int], Sequence[str]]
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_NO_ADDRESS: Final = "its url is no address: write http(s)://host:port/path, without a name or password"
 
 
 class Form(StrEnum):
@@ -70,6 +71,10 @@ class AddressRefused(CollectorError):
     """A target's address is one that webhooks do not go to."""
 
 
+class AddressUnknown(CollectorError):
+    """A target's address could not be looked up now; that may pass."""
+
+
 def check_targets(targets: Sequence[Target], where: str) -> None:
     """Whether all targets can be used, without asking the network.
 
@@ -89,10 +94,12 @@ def _problem(target: Target) -> str:
     try:
         split = urlsplit(target.url)
         _ = split.port, target.secrets
-    except (ValueError, SecretInvalid) as error:
+    except SecretInvalid as error:
         return str(error)
+    except ValueError:
+        return _NO_ADDRESS  # the error would name parts of the url, and a password may be among them
     if split.scheme not in {"http", "https"} or not split.hostname or split.username or split.fragment:
-        return f"{target.url!r} is no address: write http(s)://host:port/path, without a name or password"
+        return _NO_ADDRESS
     if split.scheme == "http" and split.hostname not in _LOCAL and not target.plain_http:
         return "http goes in clear: use https, or say plain_http = true where the network is trusted"
     if target.form is Form.ORDERS and not target.secret_file:
@@ -109,8 +116,9 @@ def address_of(target: Target, look_up: Resolve = resolve) -> str:
     """The one address that is called: looked up once, checked, and then used, so that a name cannot change in between.
 
     Raises:
-        AddressRefused: it does not exist, or is one of those that nobody means to call: link-local (where clouds keep their
-            credentials), multicast, reserved; or this machine, under a name of another one.
+        AddressUnknown: it could not be looked up.
+        AddressRefused: it is one of those that nobody means to call: link-local (where clouds keep their credentials),
+            multicast, reserved; or this machine, under a name of another one.
     """
     split = urlsplit(target.url)
     host, port = split.hostname or "", split.port or (443 if split.scheme == "https" else 80)
@@ -118,7 +126,7 @@ def address_of(target: Target, look_up: Resolve = resolve) -> str:
     try:
         found = [ipaddress.ip_address(text.split("%", 1)[0]) for text in look_up(host, port)]
     except (OSError, ValueError) as error:
-        raise AddressRefused(f"{host} has no address: {error}", where=where, do=do) from error
+        raise AddressUnknown(f"{host} has no address: {error}", where=where, do=do) from error
     for address in found:
         inner = getattr(address, "ipv4_mapped", None) or address
         is_local_by_name = inner.is_loopback and host not in _LOCAL and not _is_address(host)
@@ -128,7 +136,7 @@ def address_of(target: Target, look_up: Resolve = resolve) -> str:
         if is_local_by_name or is_odd:
             raise AddressRefused(f"{host} is {address}, which webhooks do not go to", where=where, do=do)
     if not found:
-        raise AddressRefused(f"{host} has no address", where=where, do=do)
+        raise AddressUnknown(f"{host} has no address", where=where, do=do)
     return str(found[0])
 
 

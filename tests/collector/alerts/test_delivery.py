@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -125,6 +126,23 @@ def test_an_order_is_sent_soon_or_not_at_all_but_its_release_to_the_end() -> Non
 
     ends = {one.item.subject: one.item.expires_wall_ns - now_ns for one in line.ended}
     assert {"gpu_only": 10 * NS_S, "recompute": 3_600 * NS_S} == ends
+
+
+def test_a_target_that_hangs_holds_up_nobody_else() -> None:
+    """However many engines' webhooks wait for it, another target's go out."""
+    line, is_over = Line(), threading.Event()
+    other = Target(name="other", url="http://127.0.0.1:9/", form=Form.ALERTS)
+
+    def post(target: Target, envelope: Envelope, body: bytes) -> Attempt:
+        """Hangs for one target."""
+        return Attempt(Outcome.AGAIN, str(is_over.wait(20))) if target is TARGET else line(target, envelope, body)
+
+    with Delivery(post, CLOCK, line.ended.append) as delivery:
+        for number in range(40):
+            delivery.put(TARGET, outgoing(f"w{number}", engine=f"chat-{number}"))
+        delivery.put(other, outgoing("b1"))
+        until(lambda: line.delivered() == ["b1"])
+        is_over.set()
 
 
 def test_a_queue_is_bounded() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,44 @@ def test_a_name_that_leads_where_nobody_means_to_call_is_refused(address: str) -
 def test_what_the_operator_named_is_called(host: str, address: str) -> None:
     """This machine under its own names, and machines inside."""
     assert address == address_of(to(host), known(address))
+
+
+@pytest.mark.parametrize("error", [socket.gaierror(socket.EAI_AGAIN, "try again"), OSError("no network")])
+def test_a_name_that_cannot_be_looked_up_now_is_tried_again(error: OSError) -> None:
+    """Name servers are away now and then; what waits for them is no dead letter."""
+
+    def look_up(_host: str, _port: int) -> Sequence[str]:
+        raise error
+
+    assert Outcome.AGAIN is make_post(look_up)(to("hooks.example"), Envelope("msg_1", 5), b"{}").outcome
+
+
+@pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n"])
+def test_an_attempt_ends_with_its_time_though_the_answer_trickles(start: bytes) -> None:
+    """A byte now and then, of the head or the body, keeps no thread for longer than the target's timeout."""
+    is_over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def trickle() -> None:
+            """Answer, as slowly as can be."""
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                connection.sendall(start)
+                for _ in range(100):
+                    connection.sendall(b"x")
+                    if is_over.wait(0.05):
+                        return
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        target = Target(name="t", url=f"http://127.0.0.1:{listening.getsockname()[1]}/", form=Form.ALERTS, timeout_s=0.3)
+        began_s = time.monotonic()
+        make_post()(target, Envelope("msg_1", 5), b"{}")
+        took_s = time.monotonic() - began_s
+        is_over.set()
+        thread.join()
+
+    assert took_s < 2.0
 
 
 @contextmanager
@@ -188,6 +228,7 @@ def test_an_own_file_adds_to_shipped_rules(tmp_path: Path) -> None:
         ('[[rule]]\nname = "a"\nmeasure = "verdict"\nraise = 1.0\nclear = 0.0', "code"),
         ('[[target]]\nname = "a"\nurl = "http://hooks.example/"\nform = "alerts"', "in clear"),
         ('[[target]]\nname = "a"\nurl = "https://user:pw@hooks.example/"\nform = "alerts"', "no address"),
+        ('[[target]]\nname = "a"\nurl = "https://user:pw@[hooks.example/"\nform = "alerts"', "no address"),
         ('[[target]]\nname = "a"\nurl = "file:///etc/passwd"\nform = "alerts"', "no address"),
         ('[[target]]\nname = "a"\nurl = "https://hooks.example/"', "signed"),
         ("[[rules]]", "rules"),
@@ -198,5 +239,6 @@ def test_what_cannot_work_is_refused_at_start(tmp_path: Path, text: str, problem
     path = tmp_path / "alerts.toml"
     path.write_text(text, encoding="utf-8")
 
-    with pytest.raises(SettingsInvalid, match=problem):
+    with pytest.raises(SettingsInvalid, match=problem) as refused:
         load_alerts(path)
+    assert "pw" not in str(refused.value)
