@@ -10,6 +10,7 @@ from kvtrail_cli.errors import CollectorRefused, CollectorUnreachable, InputInva
 
 DEFAULT_URL: Final = "http://127.0.0.1:4750"
 _T = TypeVar("_T")
+Query = float | str | list[str]
 _TIMEOUT: Final = httpx.Timeout(120.0, connect=3.0)
 
 
@@ -43,7 +44,7 @@ class CollectorClient:
         """Close the connection."""
         self._client.close()
 
-    def get(self, path: str, answer: type[_T], **query: float | str | None) -> _T:
+    def get(self, path: str, answer: type[_T], **query: Query | None) -> _T:
         """Ask for one object, typed.
 
         Raises:
@@ -60,7 +61,7 @@ class CollectorClient:
         """As `post`, with what is wished for as JSON."""
         return self._typed(path, self._call("POST", path, {}, msgspec.json.encode(body)), answer)
 
-    def get_raw(self, path: str, **query: float | str | None) -> bytes:
+    def get_raw(self, path: str, **query: Query | None) -> bytes:
         """Ask for one object, as the bytes of its JSON. Raises as `get`."""
         return self._call("GET", path, {name: value for name, value in query.items() if value is not None})
 
@@ -72,7 +73,7 @@ class CollectorClient:
             message = f"{self.url}{path} answered in another shape: {error}; is the collector of another version?"
             raise CollectorRefused(message) from error
 
-    def _call(self, method: str, path: str, query: dict[str, float | str], body: bytes | None = None) -> bytes:
+    def _call(self, method: str, path: str, query: dict[str, Query], body: bytes | None = None) -> bytes:
         """One call, and the bytes of its answer."""
         try:
             headers = {} if body is None else {"content-type": "application/json"}

@@ -45,10 +45,10 @@ def _headline(found: Attribution) -> str:
     lasted_s = (window.end_ns - window.start_ns) / _NS_PER_S
     quantile = f"P{found.quantile * 100:g}" if found.quantile is not None else "tail"
     excess = (
-        f"{quantile} +{found.excess_quantile_ms:,.0f} ms" if found.excess_quantile_ms is not None else f"{quantile} not known"
+        f"{quantile} {found.excess_quantile_ms:+,.0f} ms" if found.excess_quantile_ms is not None else f"{quantile} not known"
     )
     device = f", {found.device}" if found.device else ""
-    mean = f", mean of that tail +{found.excess_tail_ms:,.0f} ms" if found.excess_tail_ms is not None else ""
+    mean = f", mean of that tail {found.excess_tail_ms:+,.0f} ms" if found.excess_tail_ms is not None else ""
     name, counted = "Spike" if found.components else "Window", "requests" if found.measure is Measure.TTFT else "gaps"
     since = "" if found.clock_offset_ns is None else f" from {_moment(window.start_ns + found.clock_offset_ns)}"
     coverage = f"coverage {percent(window.coverage)}"

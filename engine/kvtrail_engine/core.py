@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from kvtrail_schema.enums import Tier
 from kvtrail_schema.reasons import ErrorReason
 
 from kvtrail_engine.backpressure import QueueWatch
@@ -58,10 +59,11 @@ class Core:
             raise
 
     def declare_tiers(self) -> None:
-        """Tell which tiers there are, and how large."""
+        """Tell which tiers there are, and how large; the places of a guest count: what lies there is told too."""
+        guests = dict.fromkeys((Tier.HOST, Tier.NVME), self._context.settings.guest_slots)
         on = {tier: pool for tier, pool in self._context.pools.items() if pool.slots}
         for level, (tier, pool) in enumerate(on.items()):
-            size_bytes = pool.slots * self._context.settings.block_bytes
+            size_bytes = (pool.slots + guests.get(tier, 0)) * self._context.settings.block_bytes
             self._context.emit.tier_declared(tier, size_bytes, f"{tier.name.lower()} level {level}")
 
     def _fail(self, exc: Exception) -> None:

@@ -47,6 +47,16 @@ def test_nothing_is_told_while_nothing_happens(data_dir: Path, start_engine: Sta
     assert [event.tier for event in recorded.of(TierDeclared)] == [Tier.GPU, Tier.HOST, Tier.NVME]
 
 
+def test_the_places_of_a_guest_are_declared(data_dir: Path, start_engine: StartEngine, recorded: CollectingEmitter) -> None:
+    """A tier is declared as large as all that may lie there, a guest's blocks among it: nothing that is told has no room."""
+    settings = tiny(data_dir, guest_slots=7)
+    start_engine(settings).close()
+    places = {event.tier: event.capacity_bytes // settings.block_bytes for event in recorded.of(TierDeclared)}
+
+    assert (settings.host.slots + 7, settings.nvme.slots + 7) == (places[Tier.HOST], places[Tier.NVME])
+    assert settings.gpu.slots == places[Tier.GPU]
+
+
 def test_a_new_prompt_is_told_from_arrival_to_end(
     data_dir: Path, start_engine: StartEngine, recorded: CollectingEmitter
 ) -> None:

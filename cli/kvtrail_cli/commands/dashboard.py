@@ -19,7 +19,7 @@ _HOST = "127.0.0.1"
 def command(
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
-    port: Annotated[int, typer.Option(help="Port to listen on, on loopback.")] = DEFAULT_PORT,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on, on loopback.")] = DEFAULT_PORT,
 ) -> None:
     """Serve the dashboard on loopback until Ctrl-C."""
     process = start(url, port, str(token_file) if token_file else None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Final
-from urllib.parse import quote
 
 import typer
 from kvtrail_collector.gate_shapes import Condition, Gate, GateResult
@@ -43,10 +42,7 @@ def command(
         found = _of_folders(folders[0], folders[1], threshold or [])
     else:
         with CollectorClient(url, token_file) as collector:
-            path = "/v1/gates" + "".join(
-                f"{'&' if place else '?'}threshold={quote(text)}" for place, text in enumerate(threshold or [])
-            )
-            found = collector.get(path, Gate, baseline=baseline, candidate=candidate)
+            found = collector.get("/v1/gates", Gate, baseline=baseline, candidate=candidate, threshold=threshold or [])
     if json:
         print_json(found)
     else:
