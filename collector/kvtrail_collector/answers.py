@@ -26,6 +26,7 @@ from kvtrail_collector.questions.why import why_stored
 from kvtrail_collector.store import Store
 from kvtrail_collector.why import Why
 
+MOST_KEPT: Final = 32
 _MOST_WAITING: Final = 8
 _HASH: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
@@ -81,13 +82,13 @@ def apart(window: Span | None, reference: Span | None) -> None:
 
 
 class Answers:
-    """Computes each answer once for each version of the stored data."""
+    """Computes each answer once for each version of the stored data, and keeps those asked last, `MOST_KEPT` of them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._places = threading.BoundedSemaphore(_MOST_WAITING)
         self._one_at_a_time = threading.Lock()
-        self._known: dict[AttributionQuestion, Attribution] = {}  # guarded by _one_at_a_time
+        self._known: dict[AttributionQuestion, Attribution] = {}  # guarded by _one_at_a_time; the one asked last stands last
         self._version = -1  # guarded by _one_at_a_time
         self._device_lock = threading.Lock()
         self._device: str | None = None  # guarded by _device_lock
@@ -113,9 +114,9 @@ class Answers:
             version = self._store.version
             if version != self._version:
                 self._known, self._version = {}, version
-            if question not in self._known:
-                self._known[question] = self._attribute(question)
-            return self._known[question]
+            found = self._known.pop(question, None) or self._attribute(question)
+            self._known = dict([*list(self._known.items())[-MOST_KEPT + 1 :], (question, found)])
+            return found
 
     @contextmanager
     def _place_to_wait(self) -> Iterator[None]:

@@ -1,9 +1,9 @@
-"""Diagnosis of what a store holds, and its answer kept for as long as the store does not change."""
+"""Diagnosis of what a store holds, and its answers kept for as long as they hold."""
 
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kvtrail_collector.attribution_shapes import Attribution
 from kvtrail_collector.detectors.judge import Thresholds
@@ -13,6 +13,8 @@ from kvtrail_collector.diagnose_shapes import Verdicts
 from kvtrail_collector.loss import loss_of
 from kvtrail_collector.loss_shapes import Loss
 from kvtrail_collector.store import Store
+
+MOST_KEPT: Final = 32
 
 
 class VerdictQuestion(NamedTuple):
@@ -34,29 +36,48 @@ def diagnose_store(
     Raises:
         StoreError: the store cannot be asked.
     """
+    return _diagnosed(store, attribution, bounds, _loss(store, bounds, now_wall_ns), thresholds)
+
+
+def _loss(store: Store, bounds: Bounds, now_wall_ns: int) -> Loss:
+    """The balance of the streams that are judged, as of now. Cheap."""
     accounts = [one for one in store.accounts().values() if bounds.engine in {None, one.stream.engine}]
-    loss: Loss = loss_of(accounts, now_wall_ns)
+    return loss_of(accounts, now_wall_ns)
+
+
+def _diagnosed(
+    store: Store, attribution: Attribution | None, bounds: Bounds, loss: Loss, thresholds: Thresholds | None
+) -> Verdicts:
+    """Diagnose with a balance that is known."""
     with store.read() as cursor:
         return diagnose(Scene(cursor, loss, bounds), attribution, thresholds=thresholds)
 
 
+class _Kept(NamedTuple):
+    """An answer, and what it was computed of: time changes a balance where nothing is stored."""
+
+    version: int
+    loss: Loss
+    answer: Verdicts
+
+
 class VerdictKeeper:
-    """Keeps the newest answer to each question. Any thread; two callers never compute at once."""
+    """Keeps the newest answers, `MOST_KEPT` of them. Any thread; two callers never compute at once."""
 
     def __init__(self, store: Store, thresholds: Thresholds) -> None:
         self._store = store
         self._thresholds = thresholds
         self._lock = threading.Lock()
-        self._known: dict[VerdictQuestion, tuple[int, Verdicts]] = {}  # guarded by _lock
+        self._known: dict[VerdictQuestion, _Kept] = {}  # guarded by _lock; the one asked last stands last
 
     def answer(self, question: VerdictQuestion, attribution: Attribution | None, now_wall_ns: int) -> Verdicts:
-        """The verdicts as of now. What was computed for the same version of the store is given again."""
+        """The verdicts as of now. What was computed for the same version of the store and the same balance is given again."""
         with self._lock:
-            version = self._store.version
-            known = self._known.get(question)
-            if known is not None and known[0] == version:
-                return known[1]
-            answer = diagnose_store(self._store, attribution, question.bounds, now_wall_ns, self._thresholds)
-            self._known = {asked: kept for asked, kept in self._known.items() if kept[0] == version}
-            self._known[question] = (version, answer)
-            return answer
+            version, loss = self._store.version, _loss(self._store, question.bounds, now_wall_ns)
+            kept = self._known.pop(question, None)
+            if kept is None or (kept.version, kept.loss) != (version, loss):
+                found = _diagnosed(self._store, attribution, question.bounds, loss, self._thresholds)
+                kept = _Kept(version, loss, found)
+            current = [(asked, one) for asked, one in self._known.items() if one.version == version]
+            self._known = dict([*current[-MOST_KEPT + 1 :], (question, kept)])
+            return kept.answer
