@@ -14,17 +14,21 @@ from kvtrail_collector.questions.words import reason_name, tier_name
 _MOST: Final = 50
 _DEGRADE: Final = f"{Kind.DEGRADE_REQUESTED.value}, {Kind.DEGRADE_APPLIED.value}, {Kind.DEGRADE_CLEARED.value}"
 _PUSHES: Final = f"{Kind.BACKPRESSURE_ON.value}, {Kind.BACKPRESSURE_OFF.value}"
-# The newest word on each action, and on each layer, is how it stands.
+_NEWEST: Final = f"""
+stream_id IN (SELECT max(stream_id) FROM streams WHERE {IN_STREAMS} GROUP BY engine, rank)
+"""  # noqa: S608  # constants of ours
+# The newest word on each action, and on each layer, is how it stands: a word of the process that runs now, since nothing holds
+# back one that has ended. The wish to release an action is told under a text of its own, and is no action.
 _ACTIONS: Final = f"""
 SELECT engine, rank, "text", arg_max(kind, t_ns) AS state, max(t_ns) AS at_ns, max(t_ns) + max(wall_ns - monotonic_ns)
 FROM events JOIN streams USING (stream_id) JOIN stream_marks USING (stream_id)
-WHERE kind IN ({_DEGRADE}) AND "text" IS NOT NULL AND {IN_STREAMS} AND t_ns < $end_ns
+WHERE kind IN ({_DEGRADE}) AND "text" NOT LIKE 'release %' AND {_NEWEST} AND t_ns < $end_ns
 GROUP BY engine, rank, "text" HAVING state <> {Kind.DEGRADE_CLEARED.value} ORDER BY at_ns DESC LIMIT {_MOST}
 """  # noqa: S608  # constants of ours
 _HELD: Final = f"""
 SELECT engine, rank, tier, reason, arg_max(kind, t_ns) AS state, max(t_ns) AS at_ns, max(t_ns) + max(wall_ns - monotonic_ns)
 FROM events JOIN streams USING (stream_id) JOIN stream_marks USING (stream_id)
-WHERE kind IN ({_PUSHES}) AND tier IS NOT NULL AND {IN_STREAMS} AND t_ns < $end_ns
+WHERE kind IN ({_PUSHES}) AND tier IS NOT NULL AND {_NEWEST} AND t_ns < $end_ns
 GROUP BY engine, rank, tier, reason HAVING state = {Kind.BACKPRESSURE_ON.value} ORDER BY at_ns DESC LIMIT {_MOST}
 """  # noqa: S608  # constants of ours
 
