@@ -37,6 +37,12 @@ _KINDS: Final = (
 _WANTED: Final = pa.array([kind.value for kind in _KINDS], pa.uint16())
 _TIER_COLUMNS: Final = ("tier", "src", "dst")
 _LARGEST: Final = 2**63 - 1
+NEEDED: Final = (
+    *("stream_id", "seq", "kind", "t_ns", "text", "tier", "src", "dst", "block", "ns", "req", "op", "prefetch", "reason"),
+    *("tokens", "wait_ns", "recompute_estimate_ns", "device", "idle_pct", "capacity_bytes", "used_bytes", "evictable_bytes"),
+    *("pinned_bytes", "depth", "in_flight", "pending_prefetch", "orphans", "connections", "free_bytes"),
+)
+"""The columns that anybody who looks at rows asks for; the others are not carried along."""
 
 
 class Origin(NamedTuple):
@@ -51,7 +57,8 @@ class Rows:
     """Rows of one stream in the order of seq, each column converted when it is first asked for."""
 
     def __init__(self, table: pa.Table, origin: Origin) -> None:
-        self._table = table.sort_by("seq")
+        seqs = table["seq"].to_numpy()
+        self._table = table if bool(np.all(seqs[1:] >= seqs[:-1])) else table.sort_by("seq")
         self._columns: dict[str, Ints] = {}
         self.origin = origin
         self.kind = self.ints("kind")
@@ -92,9 +99,11 @@ def tier_name(number: int) -> str:
 
 
 def rows_by_stream(table: pa.Table, origins: Mapping[int, Origin]) -> Iterator[Rows]:
-    """What of a commit's rows rules look at. Costs one look at each row's kind, and a copy of what is kept."""
-    wanted = table.filter(pc.is_in(table["kind"], value_set=_WANTED))
+    """What of a commit's rows rules look at. Costs one look at each row's kind, and a copy of what is kept of those."""
+    wanted = table.select(NEEDED).filter(pc.is_in(table["kind"], value_set=_WANTED))
     streams = wanted["stream_id"].to_numpy()
-    for stream_id in np.unique(streams).tolist():
+    found = np.unique(streams).tolist()
+    for stream_id in found:
         if stream_id in origins:
-            yield Rows(wanted.filter(pa.array(streams == stream_id)), origins[stream_id])
+            own = wanted if len(found) == 1 else wanted.filter(pa.array(streams == stream_id))
+            yield Rows(own, origins[stream_id])
