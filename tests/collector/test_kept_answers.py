@@ -22,7 +22,7 @@ def codes(found: Verdicts) -> set[str]:
 
 
 def test_what_was_on_its_way_is_lost_after_a_while() -> None:
-    """Asked at once, the tail of an engine that died may be on its way; asked again later, it is missed, though nothing came."""
+    """Asked at once, the tail of a dead engine may be on its way; asked again later, it is missed, though nothing came."""
     with memory_store() as store:
         store.submit(batch(span(1, 40), produced=400)).result()
         keeper = VerdictKeeper(store, {})

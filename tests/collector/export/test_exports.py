@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from kvtrail_collector.export import parquet, timeline
 from kvtrail_schema import events as e
+from kvtrail_schema.columns import COLUMNS
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import Event
 from kvtrail_schema.identity import OpId
@@ -112,6 +113,17 @@ def test_parquet_has_every_event_with_its_stream(client: httpx.Client) -> None:
     assert whole["seq"].to_pylist() == list(range(1, len(story()) + 3 * OVERLAPPING + 1))
     assert set(whole["engine"].to_pylist()) == {"e1"}
     assert part.num_rows == 3 * OVERLAPPING
+
+
+def test_parquet_is_written_some_rows_at_a_time(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never all rows of all columns at once: the file is of several parts, and every column is there, the empty ones too."""
+    monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 20, raising=False)
+    file = pq.ParquetFile(io.BytesIO(client.get("/v1/export/parquet").content))
+    parts = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+
+    assert len(parts) > 1
+    assert max(parts) <= 20
+    assert {"engine", "epoch", "rank", *COLUMNS} <= set(file.schema_arrow.names)
 
 
 def test_more_than_anybody_can_look_at_is_refused(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
