@@ -96,8 +96,8 @@ class ActionBook:
         own.muted.update(want.rule for want in gone if want.until_wall_ns is None)
         return self._settle(engine, own, now_wall_ns)
 
-    def renew(self, now_wall_ns: int) -> list[DegradeOrder]:
-        """Order anew what goes on and would expire soon; let go of what a person wanted for a time that is over."""
+    def lapse(self, now_wall_ns: int) -> list[DegradeOrder]:
+        """Let go of what a person wanted for a time that is over."""
         orders: list[DegradeOrder] = []
         for engine, own in self._engines.items():
             over = [
@@ -106,6 +106,12 @@ class ActionBook:
             for rule in over:
                 del own.wants[rule]
             orders += self._settle(engine, own, now_wall_ns)
+        return orders
+
+    def renew(self, now_wall_ns: int) -> list[DegradeOrder]:
+        """Order anew what goes on and would expire soon; nothing else follows from that."""
+        orders: list[DegradeOrder] = []
+        for engine, own in self._engines.items():
             due = [one for one in own.in_force.values() if _is_due(one, now_wall_ns)]
             orders += [self._apply(engine, own, one.action, now_wall_ns) for one in due]
         return orders

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
 from typing import Final, NamedTuple, Self
 
 from kvtrail_schema.clock import Clock
 from kvtrail_schema.degrade import Action, DegradeOrder
 
 from kvtrail_collector.alerts.actions import ActionBook, InForce, Want
-from kvtrail_collector.alerts.audit import DeadLetterBody, What, write_audit
+from kvtrail_collector.alerts.audit import DeadLetterBody, What
 from kvtrail_collector.alerts.batch import NS_S, Rows, rows_by_stream
 from kvtrail_collector.alerts.delivery import Delivery, Ended
 from kvtrail_collector.alerts.dispatch import Dispatch
@@ -21,13 +20,13 @@ from kvtrail_collector.alerts.evaluate import AlertKey, Asked, Change, Evaluator
 from kvtrail_collector.alerts.feed import Feed
 from kvtrail_collector.alerts.figures import asked_figures
 from kvtrail_collector.alerts.file import AlertSettings
+from kvtrail_collector.alerts.keeping import Keeping
 from kvtrail_collector.alerts.notes import note_of_change, note_of_delivery, note_of_effect, note_of_order
 from kvtrail_collector.alerts.observe import Observer
 from kvtrail_collector.alerts.post import Outcome, Post
 from kvtrail_collector.alerts.shapes import AuditRow, DeadLetter
 from kvtrail_collector.alerts.state import AlertState, Turn
 from kvtrail_collector.alerts.windows import Windows
-from kvtrail_collector.errors import CollectorError
 from kvtrail_collector.store import Store
 
 EVERY_S: Final = 0.5
@@ -72,6 +71,7 @@ class Alerter:
         self._evaluator = Evaluator(settings.rules, windows)
         self._actions, self._effects = ActionBook(), Effects()
         self._audit: list[AuditRow] = []
+        self._keeping = Keeping(store.run)
         self._ended_lock = threading.Lock()
         self._ended: list[Ended] = []  # guarded by _ended_lock
         self.delivery = Delivery(post, clock, self._on_ended)
@@ -105,7 +105,8 @@ class Alerter:
             changes = self._evaluator.look(self._clock.monotonic_ns(), now_wall_ns // NS_S, self._asked(now_wall_ns))
             for change in changes:
                 self._follow(change, now_wall_ns)
-            self._order(self._actions.renew(now_wall_ns), What.RENEWED, now_wall_ns)
+            self._order(self._actions.lapse(now_wall_ns), What.REQUESTED, now_wall_ns)
+            self._renew(now_wall_ns)
             self._keep()
         return changes
 
@@ -170,6 +171,11 @@ class Alerter:
             self._dispatch.order(order, now_wall_ns)
             self._audit.append(note_of_order(order, why, now_wall_ns))
 
+    def _renew(self, now_wall_ns: int) -> None:
+        """Order anew what goes on. It is not written down: it would drive out of the audit what changed something."""
+        for order in self._actions.renew(now_wall_ns):
+            self._dispatch.order(order, now_wall_ns, is_told=False)
+
     def _note_effects(self, findings: Iterable[Finding]) -> None:
         """Write down what events say of actions."""
         self._audit.extend(note_of_effect(finding) for finding in findings)
@@ -180,21 +186,14 @@ class Alerter:
             self._ended.append(ended)
 
     def _keep(self) -> None:
-        """Write down what happened, in one errand; what the store does not take now is tried with the next look."""
+        """Write down what happened; what the store does not take now is tried with the next look."""
         with self._ended_lock:
             ended, self._ended = self._ended, []
         now_wall_ns = self._clock.wall_ns()
-        rows = [*self._audit, *(note_of_delivery(one, now_wall_ns) for one in ended)]
-        dead = [_dead(one, now_wall_ns) for one in ended if one.outcome is not Outcome.DELIVERED]
-        self._audit = []
-        if not rows:
-            return
-        try:
-            done = self._store.run(lambda connection: write_audit(connection, rows, dead))
-        except CollectorError as error:
-            _LOG.warning("what happened with alerts was not written down: %s; %s", error, rows)
-        else:
-            done.add_done_callback(_told)
+        lost = [one for one in ended if one.outcome is not Outcome.DELIVERED]
+        told = [one for one in ended if one.item.is_told or one.outcome is not Outcome.DELIVERED]
+        rows, self._audit = [*self._audit, *(note_of_delivery(one, now_wall_ns) for one in told)], []
+        self._keeping.keep(rows, [_dead(one, now_wall_ns) for one in lost])
 
     def _run(self) -> None:
         """Look after look."""
@@ -210,9 +209,3 @@ def _dead(ended: Ended, now_wall_ns: int) -> DeadLetterBody:
     item = ended.item
     letter = DeadLetter(now_wall_ns, ended.target.name, item.id, item.engine, ended.attempts, ended.detail)
     return DeadLetterBody(letter, item.body)
-
-
-def _told(done: Future[None]) -> None:
-    """Say that an errand failed; its rows are in the log."""
-    if not done.cancelled() and (error := done.exception()) is not None:
-        _LOG.warning("what happened with alerts was not written down: %s", error)

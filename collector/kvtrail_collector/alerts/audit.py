@@ -1,4 +1,4 @@
-"""What happened with alerts and actions, for ever readable: rows of two tables, written in one errand a look."""
+"""What happened with alerts and actions: the last rows of two tables, written in one errand a look."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class What(StrEnum):
     FIRED = "fired"
     CLEARED = "cleared"
     REQUESTED = "requested"
-    RENEWED = "renewed"
     RELEASED = "released"
     RELEASED_BY_HAND = "released_by_hand"
     REQUESTED_BY_HAND = "requested_by_hand"

@@ -39,6 +39,8 @@ class Outgoing(NamedTuple):
     """Of two with the same subject only the newer one matters; empty: all do."""
     body: bytes
     expires_wall_ns: int
+    is_told: bool = True
+    """Whether it is written down that it was delivered; that one was given up always is."""
 
 
 class Ended(NamedTuple):

@@ -29,7 +29,7 @@ class Dispatch:
         self._new_id = new_id
         self._fired_wall_ns: dict[AlertKey, int] = {}
 
-    def order(self, order: DegradeOrder, now_wall_ns: int) -> None:
+    def order(self, order: DegradeOrder, now_wall_ns: int, *, is_told: bool = True) -> None:
         """To every target that takes orders to this engine."""
         soon_wall_ns = now_wall_ns + ORDER_EXPIRES_S * _NS_S
         is_release = order.state is Desired.RELEASED
@@ -37,9 +37,11 @@ class Dispatch:
         text = str(order.action)
         for target in self._targets:
             if target.form is Form.ORDERS and target.takes(order.engine):
-                self._put(target, order.engine, text, order_body(order, now_wall_ns), expires_wall_ns)
+                body = order_body(order, now_wall_ns)
+                self._delivery.put(target, Outgoing(self._new_id(), order.engine, text, body, expires_wall_ns, is_told))
             elif target.form is Form.TEMPLATE and target.takes(order.engine) and (not target.actions or text in target.actions):
-                self._put(target, order.engine, text, template_body(target.body, order), expires_wall_ns)
+                body = template_body(target.body, order)
+                self._delivery.put(target, Outgoing(self._new_id(), order.engine, text, body, expires_wall_ns, is_told))
 
     def alert(self, change: Change, now_wall_ns: int) -> None:
         """To every target that takes alerts of this engine."""
@@ -52,11 +54,8 @@ class Dispatch:
             if not target.takes(change.key.engine):
                 continue
             if target.form is Form.ALERTS:
-                self._put(target, change.key.engine, "", alert_body(change, now_wall_ns), expires_wall_ns)
+                body = alert_body(change, now_wall_ns)
+                self._delivery.put(target, Outgoing(self._new_id(), change.key.engine, "", body, expires_wall_ns))
             elif target.form is Form.ALERTMANAGER:
                 body = manager_body(change, target.name, fired_wall_ns, now_wall_ns)
-                self._put(target, change.key.engine, "", body, expires_wall_ns)
-
-    def _put(self, target: Target, engine: str, subject: str, body: bytes, expires_wall_ns: int) -> None:
-        """Queue one."""
-        self._delivery.put(target, Outgoing(self._new_id(), engine, subject, body, expires_wall_ns))
+                self._delivery.put(target, Outgoing(self._new_id(), change.key.engine, "", body, expires_wall_ns))

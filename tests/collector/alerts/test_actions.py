@@ -134,7 +134,7 @@ def test_what_a_person_asked_for_ends_with_its_time() -> None:
     (order,) = book.want("chat", Want("by hand", STOP, 300.0, until_ns), START_NS)
 
     assert until_ns == order.expires_wall_ns
-    assert ["released stop_prefetch"] == told(book.renew(until_ns))
+    assert ["released stop_prefetch"] == told(book.lapse(until_ns))
 
 
 def test_a_later_collector_orders_with_larger_versions() -> None:

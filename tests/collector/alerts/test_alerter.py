@@ -85,8 +85,8 @@ class Scene:
             return list(reversed(last_audit(cursor, 1_000)))
 
     def whats(self) -> list[str]:
-        """What happened, in words, without renewals."""
-        return [row.what for row in self.audit() if row.what != "renewed"]
+        """What happened, in words."""
+        return [row.what for row in self.audit()]
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -217,6 +217,19 @@ def test_a_person_releases_and_asks(make: Callable[[Rule], Scene]) -> None:
     until(lambda: scene.controls.in_force == ["stop_prefetch"])
     by_hand = [each for each in scene.whats() if each.endswith("by_hand")]
     assert ["released_by_hand", "requested_by_hand", "released_by_hand", "requested_by_hand"] == by_hand
+
+
+def test_renewals_drive_nothing_out_of_the_audit(make: Callable[[Rule], Scene]) -> None:
+    """An action that goes on for long is ordered anew again and again, and leaves no rows by that."""
+    scene = make(rule(action="stop_prefetch", expires_s=10.0))
+    for _ in range(20):
+        scene.waste(wasted=50)
+        scene.tell(DegradeApplied, text="stop_prefetch")
+        scene.look()
+    until(lambda: scene.alerter.view().webhooks_waiting == 0)
+
+    assert len(scene.ids) > 2
+    assert ["applied", "delivered", "fired", "requested"] == sorted(scene.whats())
 
 
 def test_a_webhook_that_nobody_takes_is_a_dead_letter(make: Callable[[Rule], Scene]) -> None:
