@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import duckdb
 import pytest
 from kvtrail_cli.errors import CommandError, command_errors
 from kvtrail_cli.main import APP
@@ -38,3 +39,16 @@ def test_what_is_wrong_is_said(db: Path) -> None:
     with pytest.raises(CommandError, match="not one SELECT"), command_errors():
         APP(["sql", "--db", str(db), "DROP TABLE streams"], standalone_mode=False)
     Store.open(str(db)).close()
+
+
+def test_opening_a_file_upgrades_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of the oldest version, which has no tables yet, is brought to this one; the help says that it will be."""
+    path = tmp_path / "old.duckdb"
+    duckdb.connect(str(path)).close()
+    APP(["sql", "--db", str(path), "--json", "SELECT count(*) AS n FROM events"], standalone_mode=False)
+    found = json.loads(capsys.readouterr().out)
+    APP(["sql", "--help"], standalone_mode=False)
+    told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+    assert [[0]] == found["rows"]
+    assert "to this version" in told

@@ -15,7 +15,12 @@ from kvtrail_cli.output import OUT, note, print_json
 
 NAME = "sql"
 Query = Annotated[str, typer.Argument(help="One SELECT; docs/store.md lists tables and views.")]
-Db = Annotated[Path | None, typer.Option("--db", help="The file of a store that no collector has open.")]
+Db = Annotated[
+    Path | None,
+    typer.Option(
+        "--db", help="The file of a store that no collector has open; it is first brought to this version, as a collector does."
+    ),
+]
 Rows = Annotated[int, typer.Option(min=1, max=100_000, help="The most rows to print.")]
 Seconds = Annotated[float, typer.Option(min=0.1, max=120, help="The longest that it may take.")]
 
@@ -45,7 +50,7 @@ def command(  # noqa: PLR0917 - one parameter a flag
 
 
 def _of_store(db: Path, query: str, rows: int, seconds: float) -> SqlAnswer:
-    """Ask a store."""
+    """Ask a store, which opening brings to this version: only the query itself writes nothing."""
     from kvtrail_collector.sql import SqlDesk, SqlLimits  # noqa: PLC0415 - loads a database only where it is used
     from kvtrail_collector.store import Store  # noqa: PLC0415 - as above
 
