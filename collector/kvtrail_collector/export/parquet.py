@@ -23,7 +23,8 @@ _COLUMNS: Final = "SELECT engine, epoch, rank, events.* EXCLUDE (stream_id) FROM
 def parquet_file(cursor: duckdb.DuckDBPyConnection, chosen: Chosen) -> bytes:
     """All columns of a scope's events, with their stream's names, in order of stream and seq.
 
-    Takes memory for the columns in which the scope has a value, which the database sorts, and for the file that comes of it.
+    Takes some 200 bytes of memory an event: for the columns in which the scope has a value, which the database sorts, and for
+    the file that comes of it.
 
     Raises:
         QuestionInvalid: there are more than `MOST_EVENTS`.
