@@ -69,10 +69,12 @@ class ActionBook:
 
     def __init__(self) -> None:
         self._engines: dict[str, _Engine] = {}
+        self._last_version = 0
+        """The largest of engines that were forgotten; those that come anew go on from it."""
 
     def want(self, engine: str, want: Want, now_wall_ns: int) -> list[DegradeOrder]:
         """Somebody wants an action. A rule whose action a person released is not heard."""
-        own = self._engines.setdefault(engine, _Engine())
+        own = self._engines.setdefault(engine, _Engine(version=self._last_version))
         if want.rule in own.muted:
             return []
         own.wants[want.rule] = want
@@ -80,7 +82,7 @@ class ActionBook:
 
     def unwant(self, engine: str, rule: str, now_wall_ns: int) -> list[DegradeOrder]:
         """A rule's alert has ended."""
-        own = self._engines.setdefault(engine, _Engine())
+        own = self._engines.setdefault(engine, _Engine(version=self._last_version))
         own.wants.pop(rule, None)
         own.muted.discard(rule)
         return self._settle(engine, own, now_wall_ns)
@@ -97,7 +99,7 @@ class ActionBook:
         return self._settle(engine, own, now_wall_ns)
 
     def lapse(self, now_wall_ns: int) -> list[DegradeOrder]:
-        """Let go of what a person wanted for a time that is over."""
+        """Let go of what a person wanted for a time that is over, and of engines of whom nothing is wanted."""
         orders: list[DegradeOrder] = []
         for engine, own in self._engines.items():
             over = [
@@ -106,6 +108,8 @@ class ActionBook:
             for rule in over:
                 del own.wants[rule]
             orders += self._settle(engine, own, now_wall_ns)
+        for engine in [name for name, own in self._engines.items() if not (own.wants or own.in_force or own.muted)]:
+            self._last_version = max(self._last_version, self._engines.pop(engine).version)
         return orders
 
     def renew(self, now_wall_ns: int) -> list[DegradeOrder]:

@@ -105,6 +105,7 @@ class Alerter:
             changes = self._evaluator.look(self._clock.monotonic_ns(), now_wall_ns // NS_S, self._asked(now_wall_ns))
             for change in changes:
                 self._follow(change, now_wall_ns)
+            self._evaluator.forget(now_wall_ns // NS_S)
             self._order(self._actions.lapse(now_wall_ns), What.REQUESTED, now_wall_ns)
             self._renew(now_wall_ns)
             self._keep()

@@ -140,6 +140,7 @@ class Delivery:
             while queue.waiting and queue.waiting[0].expires_wall_ns <= self._clock.wall_ns():
                 given_up.append((queue, queue.waiting.popleft()))
                 queue.attempts, queue.not_before_ns = 0, 0
+        self._queues = {name: queue for name, queue in self._queues.items() if queue.waiting or queue.under_way is not None}
         now_ns = self._clock.monotonic_ns()
         due = [queue for queue in self._queues.values() if self._may_begin(queue) and queue.not_before_ns <= now_ns]
         for queue in sorted(due, key=lambda each: each.begun_ns):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kvtrail_collector.alerts.measures import MEASURES, Gathered
 from kvtrail_collector.alerts.observe import RECOMPUTE_BASE
 from kvtrail_collector.alerts.rules import Rule
-from kvtrail_collector.alerts.state import AlertState, Turn, step
+from kvtrail_collector.alerts.state import AlertState, Phase, Turn, step
 from kvtrail_collector.alerts.windows import Subject, Windows
 
 _TAIL = 0.95
@@ -57,9 +57,24 @@ class Evaluator:
             for key, value in self._figures(rule, now_s, asked) if rule.is_on else ():
                 state, turn = step(self.states.get(key, AlertState()), rule, value, now_ns)
                 self.states[key] = state
+                if value is None and state.phase is Phase.QUIET and MEASURES[rule.measure].gathered is Gathered.ASKED:
+                    del self.states[key]
                 if turn is not Turn.NONE:
                     changes.append(Change(rule, key, turn, value))
         return changes
+
+    def forget(self, now_s: int) -> None:
+        """Let go of those of whom nothing is heard any more, once their alerts have ended. A millisecond for thousands."""
+        measure_of = {rule.name: rule.measure for rule in self.rules}
+        states: dict[Subject, list[AlertKey]] = {}
+        for key in self.states:
+            states.setdefault(Subject(key.engine, measure_of[key.rule], key.tier), []).append(key)
+        for subject in self._windows.idle(now_s):
+            own = states.get(subject, [])
+            if all(self.states[key].phase is Phase.QUIET for key in own):
+                self._windows.drop(subject)
+                for key in own:
+                    del self.states[key]
 
     def _figures(self, rule: Rule, now_s: int, asked: Asked) -> Iterator[tuple[AlertKey, float | None]]:
         """The figure of a rule for each of whom there is one, or was."""

@@ -110,7 +110,10 @@ class Observer:
         failed = ops[int(well[-1]) + 1 :] if well.size else ops
         more = np.unique(failed[failed != before.last_op]).size
         streak = _Streak(before.ops + int(more), int(failed[-1]) if failed.size else NONE)
+        self._streaks.pop((subject, rank), None)
         self._streaks[subject, rank] = streak
+        if len(self._streaks) > _MOST_REMEMBERED:
+            del self._streaks[next(iter(self._streaks))]
         second = min(int(rows.second[ends[-1]]), now_s)
         self._windows.set_latest(subject, (rank, 0), Sample(second, float(streak.ops)))
 

@@ -36,6 +36,7 @@ class Window:
     def __init__(self, width: int) -> None:
         self._width = width
         self._rows: dict[int, npt.NDArray[np.float64]] = {}
+        self.newest_s = 0
 
     def add(self, second: int, row: npt.NDArray[np.float64], now_s: int) -> None:
         """Add to a second. What is older than any window is left out; what is of the future counts as now."""
@@ -43,6 +44,7 @@ class Window:
         if at <= now_s - LONGEST_WINDOW_S:
             return
         self._rows[at] = row + self._rows[at] if at in self._rows else row
+        self.newest_s = max(self.newest_s, at)
         if len(self._rows) > LONGEST_WINDOW_S + 1:
             self._rows = {each: kept for each, kept in self._rows.items() if each > now_s - LONGEST_WINDOW_S}
 
@@ -72,6 +74,11 @@ class Gauge:
         if len(self._parts) > _MOST_PARTS:
             del self._parts[next(iter(self._parts))]
 
+    @property
+    def newest_s(self) -> int:
+        """When the last sample was taken."""
+        return max((sample.second for sample in self._parts.values()), default=0)
+
     def worst(self, now_s: int, *, is_high_bad: bool) -> float | None:
         """The worst of the samples that are not stale; None where there is none."""
         fresh = [sample.value for sample in self._parts.values() if now_s - sample.second <= STALE_S]
@@ -91,6 +98,17 @@ class Windows:
     def subjects(self, measure: str) -> list[Subject]:
         """Of whom there are observations of a measure."""
         return [subject for subject in (*self._windows, *self._gauges) if subject.measure == measure]
+
+    def idle(self, now_s: int) -> list[Subject]:
+        """Of whom nothing was observed for as long as any rule looks back."""
+        since_s = now_s - LONGEST_WINDOW_S
+        counted = [subject for subject, window in self._windows.items() if window.newest_s <= since_s]
+        return counted + [subject for subject, gauge in self._gauges.items() if gauge.newest_s <= since_s]
+
+    def drop(self, subject: Subject) -> None:
+        """Forget a subject: its place is another's."""
+        self._windows.pop(subject, None)
+        self._gauges.pop(subject, None)
 
     def add_counts(self, subject: Subject, seconds: Ints, now_s: int, *weights: npt.NDArray[np.float64]) -> None:
         """Add weights to their seconds, column by column."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -53,3 +54,11 @@ def prefetches(second: int, *, used: int = 0, wasted: int = 0, first_seq: int = 
             PrefetchUsed(**own, req=RequestId(1)) if is_used else PrefetchWasted(**own, reason=PrefetchWasteReason.NEVER_NEEDED)
         )
     return told
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for something that another thread does."""
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)

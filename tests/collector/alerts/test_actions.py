@@ -137,6 +137,18 @@ def test_what_a_person_asked_for_ends_with_its_time() -> None:
     assert ["released stop_prefetch"] == told(book.lapse(until_ns))
 
 
+def test_an_engine_of_whom_nothing_is_wanted_is_forgotten_and_its_versions_are_not() -> None:
+    """One that comes again after the wall clock stepped back is ordered with a larger version all the same."""
+    book = ActionBook()
+    book.want("chat", want("a", "gpu_only"), START_NS)
+    (released,) = book.unwant("chat", "a", START_NS)
+    book.lapse(START_NS)
+
+    assert {} == book._engines
+    (again,) = book.want("chat", want("a", "gpu_only"), START_NS - 3_600 * NS_S)
+    assert again.version > released.version
+
+
 def test_a_later_collector_orders_with_larger_versions() -> None:
     """Versions come from wall time, so one that starts anew is not taken for a straggler."""
     first = [ActionBook().want("chat", want("a", text), START_NS)[0].version for text in TEXTS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ from kvtrail_schema.events import DegradeApplied, Event, PrefetchIssued
 from kvtrail_schema.identity import BlockId, PrefetchId
 
 from tests.agent.degrade.orders import Kept, secret_file
-from tests.collector.alerts.stories import ENGINE, prefetches, rule
+from tests.collector.alerts.stories import ENGINE, prefetches, rule, until
 from tests.collector.frames import header, table
 
 NS_S = 1_000_000_000
@@ -87,14 +86,6 @@ class Scene:
     def whats(self) -> list[str]:
         """What happened, in words."""
         return [row.what for row in self.audit()]
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait for something that another thread does."""
-    deadline = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 @pytest.fixture

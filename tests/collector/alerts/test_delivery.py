@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kvtrail_collector.alerts.delivery import Delivery, Ended, Outgoing
@@ -14,6 +12,8 @@ from kvtrail_collector.alerts.targets import Form, Target
 from kvtrail_schema.clock import SystemClock
 from kvtrail_schema.degrade import DegradeOrder, Desired, parse_action
 from kvtrail_schema.webhooks import Envelope
+
+from tests.collector.alerts.stories import until
 
 NS_S = 1_000_000_000
 TARGET = Target(name="people", url="http://127.0.0.1:9/", form=Form.ALERTS)
@@ -46,14 +46,6 @@ def outgoing(name: str, engine: str = "chat", subject: str = "", seconds: float 
     return Outgoing(name, engine, subject, b"{}", CLOCK.wall_ns() + int(seconds * NS_S))
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait for something that another thread does."""
-    deadline = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
-
-
 def test_order_is_kept_for_each_engine() -> None:
     """A head that fails holds up those behind it, and nobody of another engine."""
     line = Line(again={"a1": 3})
@@ -61,6 +53,7 @@ def test_order_is_kept_for_each_engine() -> None:
         for item in (outgoing("a1", "a"), outgoing("a2", "a"), outgoing("b1", "b")):
             delivery.put(TARGET, item)
         until(lambda: len(line.ended) == 3)
+        until(lambda: not delivery._queues)
 
     arrived = line.delivered()
     assert ["a1", "a2"] == [name for name in arrived if name.startswith("a")]

@@ -9,6 +9,8 @@ import pytest
 from kvtrail_collector.alerts.batch import NS_S
 from kvtrail_collector.alerts.evaluate import AlertKey, Asked, Evaluator
 from kvtrail_collector.alerts.observe import Observer
+from kvtrail_collector.alerts.rules import LONGEST_WINDOW_S
+from kvtrail_collector.alerts.state import Turn
 from kvtrail_collector.alerts.windows import Windows
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import (
@@ -213,6 +215,29 @@ def test_memory_is_bounded() -> None:
 
     assert len(windows.subjects("prefetch_waste_share")) <= 4_096
     assert windows.refused > 0
+
+
+def test_who_is_heard_no_more_makes_room_for_others() -> None:
+    """Engines come and go for months; one whose alert fires still is kept until that has ended."""
+    windows = Windows()
+    observer, evaluator = Observer(windows), Evaluator([rule(hold_s=3_600.0)], windows)
+    for number, told in enumerate((prefetches(NOW_S, used=9), prefetches(NOW_S, wasted=9))):
+        rows = rows_of(told)
+        rows.origin = rows.origin._replace(engine=f"{ENGINE}-{number}")
+        observer.observe(rows, NOW_S)
+    evaluator.look(0, NOW_S, Asked({}))
+    later_s = NOW_S + LONGEST_WINDOW_S
+    evaluator.forget(later_s - 1)
+    assert 2 == len(windows.subjects("prefetch_waste_share"))
+
+    evaluator.forget(later_s)
+    assert [f"{ENGINE}-1"] == [key.engine for key in evaluator.states]
+    evaluator.look(1 * NS_S, later_s, Asked({}))
+    (ended,) = evaluator.look(3_602 * NS_S, later_s + 3_602, Asked({}))
+    evaluator.forget(later_s + 3_602)
+
+    assert Turn.CLEARED is ended.turn
+    assert ([], {}) == (windows.subjects("prefetch_waste_share"), evaluator.states)
 
 
 def test_figures_of_nobody_are_not_looked_at() -> None:

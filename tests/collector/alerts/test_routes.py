@@ -15,6 +15,7 @@ from kvtrail_collector.store import MEMORY
 from kvtrail_collector.testing import running_collector
 
 from tests.agent.degrade.orders import ENGINE
+from tests.collector.alerts.stories import until
 
 TOKENS = ("write", "read", "control")
 WISH = {"engine": ENGINE, "action": "stop_prefetch", "seconds": 60}
@@ -54,6 +55,7 @@ def test_a_wish_is_in_force_until_it_is_released(client: httpx.Client) -> None:
     assert (ENGINE, "stop_prefetch", "requested") == (action.engine, action.action, action.effect)
     assert client.post("/v1/actions/release", json=WISH, headers=bearing("control")).json()["changed"]
 
+    until(lambda: len(ask(client).audit) >= 2)  # it is written down soon, not at once
     found = ask(client)
     assert () == found.actions
     assert ["released_by_hand", "requested_by_hand"] == [row.what for row in found.audit]
