@@ -24,7 +24,8 @@ MAX_BINS: Final = 240
 MIN_BINS: Final = 60
 BLOCK_BINS: Final = 3
 COMPANY: Final = 2.0
-MOST_BLOCK_SHARE: Final = 0.1
+MOST_BLOCK_SHARE: Final = 0.05
+"""Of ten stretches, two or three slow ones come to lie together too often by chance for anything to be found in a short run."""
 MIN_REQUESTS: Final = 100
 SHUFFLES: Final = 798
 SHUFFLES_AT_ONCE: Final = 57
