@@ -52,11 +52,6 @@ class Resamples:
         """The share of resamples of windows of the same kind that differ as much: a p-value."""
         return float((1 + (self.null_ns >= within_ns).sum()) / (1 + len(self.null_ns)))
 
-    def first_share(self, columns: list[int], among: list[int]) -> float:
-        """The share of resamples in which the largest of some causes is one of these."""
-        first = np.asarray(among)[np.argmax(self.causes_ns[:, among], axis=1)]
-        return float(np.isin(first, columns).mean())
-
     def lead_share(self, columns: list[int], beside: tuple[int, ...] = ()) -> float:
         """The share of resamples in which these causes together are larger than each other one, those `beside` left out."""
         own = np.maximum(self.causes_ns[:, columns], 0.0).sum(axis=1)

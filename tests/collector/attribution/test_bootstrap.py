@@ -47,7 +47,7 @@ def test_difference_is_found() -> None:
     low, high = found.interval_ns([1])
 
     assert low < 30 * MS < high
-    assert found.first_share([1], [0, 1, 2]) == 1.0
+    assert found.lead_share([1]) == 1.0
     assert found.interval_ns([2])[0] < 0 < found.interval_ns([2])[1]
 
 
