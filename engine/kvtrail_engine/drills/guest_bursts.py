@@ -81,16 +81,16 @@ class GuestBursts(Drill):
             self._burst_of(self._guest, self._burst_ops, self._handle)
 
 
-def nvme_queue(seed: int = 0, burst_ops: int = 320, every_s: float = 1.2) -> GuestBursts:
+def nvme_queue(seed: int = 0, burst_ops: int = 180, every_s: float = 0.6) -> GuestBursts:
     """Bulk reads that the neighbour asked for."""
     return GuestBursts("nvme-queue", lambda guest, ops, handle: guest.read(ops, handle.req), seed, burst_ops, every_s)
 
 
-def prefetch_flood(seed: int = 0, burst_ops: int = 320, every_s: float = 1.2) -> GuestBursts:
+def prefetch_flood(seed: int = 0, burst_ops: int = 180, every_s: float = 0.6) -> GuestBursts:
     """Reads ahead of a need that never comes."""
     return GuestBursts("prefetch-flood", lambda guest, ops, handle: guest.prefetch(ops, handle.req), seed, burst_ops, every_s)
 
 
-def write_back_flood(seed: int = 0, burst_ops: int = 320, every_s: float = 1.2) -> GuestBursts:
+def write_back_flood(seed: int = 0, burst_ops: int = 180, every_s: float = 0.6) -> GuestBursts:
     """Writes of blocks that lie on host."""
     return GuestBursts("write-back-flood", lambda guest, ops, handle: guest.write(ops, handle.req), seed, burst_ops, every_s)

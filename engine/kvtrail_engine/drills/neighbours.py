@@ -57,7 +57,7 @@ class Neighbour(Drill):
         self._sent += 1
 
 
-def long_prefill(seed: int = 0, prompt_tokens: int = 4096, every_s: float = 2.5) -> Neighbour:
+def long_prefill(seed: int = 0, prompt_tokens: int = 4096, every_s: float = 1.2) -> Neighbour:
     """Now and then a prompt so long that it takes the budget of many steps."""
     stream = Stream(LONG_TENANT, prompt_tokens, every_s)
     return Neighbour("long-prefill", stream, seed, lambda sent: float(sent.prompt_tokens))
