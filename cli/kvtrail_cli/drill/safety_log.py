@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -12,9 +14,12 @@ from kvtrail_engine.proof import settle
 from kvtrail_engine.request import RequestResult, RequestSpec
 from kvtrail_engine.settings import DeviceChoice, EngineSettings, RestorePolicy, TierSettings
 from kvtrail_engine.testing import CollectingEmitter
+from kvtrail_schema.clock import Clock
+from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.events import Event
 from kvtrail_schema.identity import Namespace
 
+from kvtrail_cli.drill.safety_file import OwnFile, recording
 from kvtrail_cli.drill.safety_shapes import SafetyDrill
 
 BLOCK_TOKENS: Final = 32
@@ -51,7 +56,12 @@ def answer(engine: Engine, spec: RequestSpec) -> RequestResult:
 
 
 class EventLog(CollectingEmitter):
-    """Keeps what an engine told."""
+    """Keeps what an engine told, and, once the drill is over, what the recorder beside it wrote."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observers: Sequence[Emitter] = (self.as_emitter(),)
+        self.file: OwnFile | None = None
 
     def first(self, kind: type[E], holds: Callable[[E], bool] = lambda _: True) -> E | None:
         """The first event of a kind for which something holds."""
@@ -59,16 +69,47 @@ class EventLog(CollectingEmitter):
 
     def names(self) -> set[str]:
         """The kinds of events that are there."""
-        return {str(event.__struct_config__.tag) for event in self.events}
+        return set(self.kinds())
+
+    def kinds(self) -> Counter[str]:
+        """How many there are of each kind."""
+        return Counter(str(event.__struct_config__.tag) for event in self.events)
+
+    def file_says(self, shows: Collection[str]) -> dict[str, bool]:
+        """What must hold of the recorder's own file: each event once, and no broken promise but what the drill is about."""
+        if self.file is None:
+            return {"the recorder wrote a file": False}
+        broken = self.file.broken(shows)
+        judged = f"and diagnosing it finds {', '.join(shows) or 'no broken promise'}"
+        return {
+            "the recorder's file has each event once": self.file.is_whole and self.file.kinds() == self.kinds(),
+            f"{judged} (found: {', '.join(broken)})" if broken else judged: not broken,
+        }
 
 
-def result_of(
-    name: str, expected: str, found: Mapping[str, bool], moments: tuple[Event | None, Event | None, Event | None]
+@contextmanager
+def logged(folder: Path, clock: Clock | None = None) -> Iterator[EventLog]:
+    """A log, and a real recorder beside it, whose file is read when the block has ended. Give an engine its `observers`."""
+    log = EventLog()
+    with recording(folder / "recorder", clock) as written:
+        log.observers = (log.as_emitter(), written.recorder)
+        yield log
+    log.file = written.read()
+
+
+def result_of(  # noqa: PLR0917 - what a result is made of
+    name: str,
+    expected: str,
+    found: Mapping[str, bool],
+    moments: tuple[Event | None, Event | None, Event | None],
+    log: EventLog,
+    shows: Collection[str] = (),
 ) -> SafetyDrill:
-    """A result: what was found, in words, and how long noticing and acting took."""
+    """A result: what was found, in words, and how long noticing and acting took. `shows` are codes that the file must show."""
     touched, noticed, acted = moments
-    wrong = [text for text, holds in found.items() if not holds]
-    observed = f"not so: {'; '.join(wrong)}" if wrong else "; ".join(found)
+    held = {**found, **log.file_says(shows)}
+    wrong = [text for text, holds in held.items() if not holds]
+    observed = f"not so: {'; '.join(wrong)}" if wrong else "; ".join(held)
     return SafetyDrill(name, expected, observed, not wrong, _seconds(touched, noticed), _seconds(noticed, acted))
 
 
