@@ -5,6 +5,7 @@ AgentError
 ├── SettingsInvalid        the operator asked for something impossible; raised at start, before any event
 ├── RingError              the ring's file cannot be made, opened or understood
 ├── ShipperNotStarted      the shipper's process cannot be started
+├── ForeignInvalid         a value in what another engine wrote cannot be read; caught and quarantined by its decoder
 └── TransportError         heard by the shipper alone; never reaches the engine
     ├── TransportUnavailable   nobody there, or busy: send the same frame again later
     └── BatchRejected          this frame will never be taken: count it as dropped and go on
@@ -26,6 +27,10 @@ class RingError(AgentError):
 
 class ShipperNotStarted(AgentError):
     """The system refused the shipper's process; heard at start alone, later it is tried again."""
+
+
+class ForeignInvalid(AgentError):
+    """A value in what another engine wrote cannot be read. Never leaves a decoder: the thing around it is quarantined."""
 
 
 class TransportError(AgentError):
