@@ -1,7 +1,11 @@
-"""`HIT_RATE_MISLEADS` as a cause: as much is found as before, and it lies in a slower tier now; the tier is as fast as ever."""
+"""`HIT_RATE_MISLEADS` as a cause: as much is found as before, and it lies in a slower tier now; the tier is as fast as ever.
+
+Only what requests load for themselves counts: somebody's bulk reads are a queue, and more requests that find nothing are a mix.
+"""
 
 from typing import Final
 
+import numpy as np
 from kvtrail_schema.enums import Tier
 
 from kvtrail_collector.attribution_shapes import Window
@@ -16,11 +20,10 @@ _READS: Final = (Component.STORAGE_READ, Component.COPY, Component.TIER_QUEUE)
 
 
 def find(case: Case, tier: Tier | None) -> Finding | None:
-    """A request loads more bytes from this tier than before, and fewer from the tiers above it."""
+    """A request that loads anything loads more bytes from this tier than before, and fewer from the tiers above it."""
     if tier is None or tier_load(case, tier).is_slower:
         return None
-    here, above = _loaded(case, case.window, tier), _loaded(case, case.window, tier, above=True)
-    usual_here, usual_above = _loaded(case, case.reference, tier), _loaded(case, case.reference, tier, above=True)
+    (here, above), (usual_here, usual_above) = _loaded(case, case.window, tier), _loaded(case, case.reference, tier)
     if not usual_here or not usual_above or here < MORE_FROM * usual_here or above > LESS_FROM * usual_above:
         return None
     name = TIER_NAMES[tier]
@@ -37,12 +40,16 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     )
 
 
-def _loaded(case: Case, window: Window, tier: Tier, *, above: bool = False) -> float:
-    """Bytes that requests loaded from a tier, or from those above it, a request that came in the window."""
-    ops = case.recording.ops
-    own = (ops.tier < tier) if above else (ops.tier == tier)
-    queued = (ops.queued_ns >= window.start_ns) & (ops.queued_ns < window.end_ns)
-    return float(ops.bytes[own & queued & (ops.load == 1)].sum()) / max(window.requests, 1)
+def _loaded(case: Case, window: Window, tier: Tier) -> tuple[float, float]:
+    """Bytes from a tier, and from those above it, a request that came in a window and loaded anything while it waited."""
+    columns, ops = case.recording.columns, case.recording.ops
+    arrived, end = (times[columns.own_request] for times in (columns.requests.arrived_ns, columns.requests.end_ns))
+    chosen = (arrived >= window.start_ns) & (arrived < window.end_ns) & (ops.load[columns.own_op] == 1)
+    chosen &= ops.queued_ns[columns.own_op] <= end
+    own = columns.own_op[chosen]
+    loading = max(len(np.unique(columns.own_request[chosen])), 1)
+    from_here, from_above = (ops.bytes[own][which].sum() for which in (ops.tier[own] == tier, ops.tier[own] < tier))
+    return float(from_here) / loading, float(from_above) / loading
 
 
 DETECTOR: Final = Detector(
