@@ -9,8 +9,10 @@ from typing import Final
 
 from kvtrail_engine.engine import Engine
 
+from kvtrail_cli.drill.safety_clock import clock_step
 from kvtrail_cli.drill.safety_log import small_engine
 from kvtrail_cli.drill.safety_memory import host_memory_pressure
+from kvtrail_cli.drill.safety_remote import connector_timeout, remote_wrong_answer
 from kvtrail_cli.drill.safety_shapes import SafetyDrill, SafetyDrills
 from kvtrail_cli.drill.safety_stored import (
     disk_full,
@@ -26,11 +28,14 @@ from kvtrail_cli.output import Advance
 DRILLS: Final[Mapping[str, Callable[[Path], SafetyDrill]]] = {
     "host-memory-pressure": host_memory_pressure,
     "nvme-queue-full": nvme_queue_full,
+    "connector-timeout": connector_timeout,
     "partial-write": partial_write,
     "process-restart": process_restart,
     "permission-revoked": permission_revoked,
     "model-version-switch": model_version_switch,
     "disk-full": disk_full,
+    "remote-wrong-answer": remote_wrong_answer,
+    "clock-step": clock_step,
 }
 """By name, in the order in which they run. Each takes a folder of its own, and some seconds.
 
