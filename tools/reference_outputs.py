@@ -27,6 +27,7 @@ from kvtrail_collector.questions.one_event import OneEvent
 from kvtrail_collector.questions.prefetch_flow import PrefetchFlow
 from kvtrail_collector.questions.pressure import Pressure
 from kvtrail_collector.questions.recorder import Recorder
+from kvtrail_collector.questions.spikes import Spikes
 from kvtrail_collector.questions.tenant_accounts import Tenants
 from kvtrail_collector.questions.tier_moves import Tiers
 from kvtrail_collector.rebuild_shapes import Rebuilt
@@ -67,6 +68,7 @@ ROUTES = {
     "/v1/prefetch/flow": PrefetchFlow,
     "/v1/pressure": Pressure,
     "/v1/recorder": Recorder,
+    "/v1/spikes": Spikes,
     "/v1/tenants": Tenants,
     "/v1/tiers": Tiers,
 }

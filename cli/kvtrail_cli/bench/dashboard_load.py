@@ -24,6 +24,7 @@ from kvtrail_cli.bench.senders import Parcel
 ENGINE: Final = "bench"
 SPAN_NS: Final = 3_600_000_000_000
 """The time over which the requests arrive."""
+_SPELL_NS: Final = 120_000_000_000
 _STREAM_EVENTS: Final = 2_000_000
 _FRAME_ROWS: Final = 65_536
 _SAMPLE_NS: Final = 1_000_000_000
@@ -38,11 +39,18 @@ def parcels(wanted: int) -> Iterator[Parcel]:
     """Frames of at least so many events: streams that follow each other over an hour, and one beside them of samples."""
     streams = -(-wanted // _STREAM_EVENTS)
     requests = -(-wanted // streams // EVENTS_A_REQUEST)
-    span_ns = SPAN_NS // streams
+    every_ns = SPAN_NS // streams // requests
     for place in range(streams):
-        mix = Mix(requests, ENGINE, epoch=place + 1, seed=place + 1, request_every_ns=span_ns // requests)
-        yield from _frames(_later(mix.table(), place * span_ns), place + 1)
+        slow = _spell(requests, every_ns) if place == streams - 1 else (0, 0)
+        mix = Mix(requests, ENGINE, epoch=place + 1, seed=place + 1, request_every_ns=every_ns, slow=slow)
+        yield from _frames(_later(mix.table(), place * every_ns * requests), place + 1)
     yield from _frames(table_of(list(_samples())), _SAMPLES_EPOCH)
+
+
+def _spell(requests: int, every_ns: int) -> tuple[int, int]:
+    """The requests of the last stream that arrive in two minutes from its middle on: reads are slow then."""
+    first = requests // 2
+    return first, min(first + _SPELL_NS // every_ns, requests)
 
 
 def one_more(seq: int) -> bytes:

@@ -1,4 +1,4 @@
-"""`GET /v1/engines`, `/v1/latency` and `/v1/pressure`: what there is, how fast it answers, and what holds it back."""
+"""`GET /v1/engines`, `/v1/latency`, `/v1/spikes`, `/v1/pressure`: what there is, how fast, when not, and what holds it back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kvtrail_collector.questions.engines import engines_known
 from kvtrail_collector.questions.latency import Objective, latency
 from kvtrail_collector.questions.pressure import pressure
 from kvtrail_collector.questions.scope import choose
+from kvtrail_collector.questions.spikes import spikes
 from kvtrail_collector.replies import reply
 from kvtrail_collector.routes.asked import AskedScope, Points
 from kvtrail_collector.security import Scope as Access
@@ -36,6 +37,13 @@ def series_routes(context: Context) -> APIRouter:
         device = context.answers.device()
         with context.store.read() as cursor:
             return reply(latency(cursor, choose(cursor, scope), Objective(ttft_ms, tpot_ms), points, device))
+
+    @router.get("/v1/spikes")
+    def slow_stretches(scope: AskedScope) -> Response:
+        """Stretches of time that were slow, the latest first; of an engine and rank, whatever tenant and model."""
+        device = context.answers.device()
+        with context.store.read() as cursor:
+            return reply(spikes(cursor, scope, device))
 
     @router.get("/v1/pressure")
     def held_back(scope: AskedScope) -> Response:
