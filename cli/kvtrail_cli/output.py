@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from typing import Final, Protocol
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 _PIPE_WIDTH: Final = 140
+_ANY_WIDTH: Final = 1 << 20
 OUT: Final = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 ERR: Final = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _PIPE_WIDTH)
 _MS_NS: Final = 1_000_000
@@ -21,6 +22,12 @@ def print_json(answer: object) -> None:
     text = msgspec.json.format(raw, indent=2 if sys.stdout.isatty() else 0)
     sys.stdout.write(text.decode() + "\n")
     sys.stdout.flush()
+
+
+def print_whole(view: RenderableType) -> None:
+    """A table of which nothing is left out: folded on a terminal, as wide as it is anywhere else."""
+    out = OUT if sys.stdout.isatty() else Console(highlight=False, width=_ANY_WIDTH)
+    out.print(view)
 
 
 def note(text: str) -> None:

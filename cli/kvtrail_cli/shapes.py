@@ -30,9 +30,10 @@ class WhyWait(msgspec.Struct, frozen=True):
 
 
 class WhyLink(msgspec.Struct, frozen=True):
-    """One event in the chain of causes, in words."""
+    """One event in the chain of causes, in words, and when it was."""
 
     text: str
+    t_ns: int | None = None
 
 
 class BlockCopy(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -21,7 +21,7 @@ from kvtrail_collector.questions.block import block_life
 from kvtrail_collector.questions.clocks import clock_offset_ns
 from kvtrail_collector.questions.facts import device, kinds_present
 from kvtrail_collector.questions.requests import find_request
-from kvtrail_collector.questions.rows import streams
+from kvtrail_collector.questions.rows import StreamRow, streams
 from kvtrail_collector.questions.why import why_stored
 from kvtrail_collector.store import Store
 from kvtrail_collector.why import Why
@@ -81,6 +81,19 @@ def apart(window: Span | None, reference: Span | None) -> None:
         raise QuestionInvalid(what, where="reference", do="give a reference that lies before or after the window")
 
 
+def _heard_of(engine: str | None, known: Sequence[StreamRow]) -> list[StreamRow]:
+    """The streams of an engine, or of all.
+
+    Raises:
+        NotFound: no stream is of this engine: a misspelt name must not look like one of which nothing is stored.
+    """
+    wanted = [one for one in known if engine in {None, one.engine}]
+    if engine is not None and not wanted:
+        names = ", ".join(sorted({one.engine for one in known})) or "none yet"
+        raise NotFound(f"no engine {engine!r}", where="streams", do=f"engines that were heard of: {names}")
+    return wanted
+
+
 class Answers:
     """Computes each answer once for each version of the stored data, and keeps those asked last, `MOST_KEPT` of them."""
 
@@ -136,9 +149,10 @@ class Answers:
             engine: whose request; absent, that of the engine last heard of.
 
         Raises:
-            NotFound: no request has this name.
+            NotFound: no request has this name, or no engine that one.
         """
         with self._store.read() as cursor:
+            _heard_of(engine, streams(cursor))
             found = find_request(cursor, name, engine)
             if found is None:
                 raise NotFound(f"no request {name!r} is stored", where="requests", do="list them with /v1/requests")
@@ -158,13 +172,12 @@ class Answers:
             at_ns: the moment, on the engine's monotonic clock.
 
         Raises:
-            NotFound: no event names this block.
+            NotFound: no event names this block, or nobody knows this engine.
             QuestionInvalid: the name is no hash.
         """
         block = block_of(name)
         with self._store.read() as cursor:
-            wanted = [one for one in streams(cursor) if engine in {None, one.engine}]
-            found = block_life(cursor, wanted, block, at_ns)
+            found = block_life(cursor, _heard_of(engine, streams(cursor)), block, at_ns)
         if found is None:
             raise NotFound(f"no event names block {name}", where="blocks", do="blocks are named by 16 hexadecimal digits")
         return msgspec.structs.replace(found, device=self.device())
@@ -175,13 +188,9 @@ class Answers:
             return kinds_present(cursor)
 
     def _attribute(self, question: AttributionQuestion) -> Attribution:
-        """Compute one answer. A misspelt engine must not look like a healthy one."""
+        """Compute one answer."""
         with self._store.read() as cursor:
-            known = streams(cursor)
-            wanted = [one for one in known if question.engine in {None, one.engine}]
-            if question.engine is not None and not wanted:
-                names = ", ".join(sorted({one.engine for one in known})) or "none yet"
-                raise NotFound(f"no engine {question.engine!r}", where="streams", do=f"engines that were heard of: {names}")
+            wanted = _heard_of(question.engine, streams(cursor))
             found = attribute_stored(
                 cursor, wanted, question.window, question.reference, seed=question.seed, measure=question.measure
             )

@@ -25,6 +25,7 @@ from kvtrail_collector.detectors.judge import Thresholds
 from kvtrail_collector.detectors.scene import Bounds, Scene
 from kvtrail_collector.diagnose import diagnose
 from kvtrail_collector.diagnose_shapes import Verdicts
+from kvtrail_collector.errors import NoEvents
 from kvtrail_collector.loss import loss_of
 from kvtrail_collector.loss_shapes import Loss
 from kvtrail_collector.store.account import Account, Marks
@@ -67,8 +68,22 @@ def events_of_lines(lines: Iterable[str], *, source: str = "<lines>") -> FileEve
 
 
 def diagnose_lines(lines: Iterable[str], *, source: str = "<lines>", thresholds: Thresholds | None = None) -> Verdicts:
-    """What is wrong in a file of JSON Lines. Runs anywhere; keeps all of it in memory."""
-    return diagnose_events(events_of_lines(lines, source=source), thresholds=thresholds)
+    """What is wrong in a file of JSON Lines. Runs anywhere; keeps all of it in memory.
+
+    Raises:
+        NoEvents: not one line is an event, also of a newer version; there is nothing that could be well or ill.
+    """
+    held = events_of_lines(lines, source=source)
+    if not held.table.num_rows and not held.unknown_kinds:
+        raise NoEvents(_first_of(held.unreadable), where=source, do="give events as JSON Lines: docs/verdicts.md has the form")
+    return diagnose_events(held, thresholds=thresholds)
+
+
+def _first_of(unreadable: tuple[str, ...]) -> str:
+    """Why a file has no event."""
+    if not unreadable:
+        return "it is empty"
+    return f"none of its {len(unreadable):,} lines is an event; the first: {unreadable[0]}"
 
 
 def diagnose_events(held: FileEvents, *, thresholds: Thresholds | None = None) -> Verdicts:
@@ -142,4 +157,6 @@ def _unread(unreadable: tuple[str, ...]) -> list[Missing]:
     if not unreadable:
         return []
     shown = "; ".join(unreadable[:_SHOWN_LINES])
+    rest = len(unreadable) - _SHOWN_LINES
+    shown += f"; and {rest:,} more" if rest > 0 else ""
     return [Missing(f"{len(unreadable)} lines", f"could not be read, and count as lost: {shown}")]

@@ -19,7 +19,7 @@ MIN_FREE_BYTES: Final = 1 << 30
 def examine(context: Context) -> Diagnosis:
     """Run all checks. Asks the file system and the store; runs on a worker thread, milliseconds."""
     settings = tuple(
-        EffectiveSetting(name, str(getattr(context.settings, name)), context.sources.get(name, "default"))
+        EffectiveSetting(name, getattr(context.settings, name), context.sources.get(name, "default"))
         for name in Settings.__struct_fields__
     )
     checks = (_writer(context), _queue(context), _disk(context), *_kafka(context))

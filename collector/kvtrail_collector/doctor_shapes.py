@@ -4,10 +4,10 @@ import msgspec
 
 
 class EffectiveSetting(msgspec.Struct, frozen=True):
-    """A setting in force, and where it came from."""
+    """A setting in force, in its own type, and where it came from."""
 
     name: str
-    value: str
+    value: bool | int | float | str | tuple[str, ...]
     source: str
 
 

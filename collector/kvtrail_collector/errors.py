@@ -20,6 +20,7 @@ CollectorError
 │   ├── StoreBroken      a statement failed; nothing of its transaction was kept
 │   └── StoreUnusable    the database gave up; the process has to start again
 ├── QuestionInvalid      a question that contradicts itself
+├── NoEvents             a file in which not one line is an event
 └── NotFound             a question about something that is not stored
 ```
 """
@@ -120,6 +121,10 @@ class StoreUnusable(StoreError):
 
 class QuestionInvalid(CollectorError):
     """A question contradicts itself."""
+
+
+class NoEvents(CollectorError):
+    """Not one line of a file is an event: nothing can be said about it, least of all that it is well."""
 
 
 class NotFound(CollectorError):

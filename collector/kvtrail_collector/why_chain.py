@@ -22,10 +22,11 @@ _TIERS: Final = {tier.value: name for tier, name in TIER_NAMES.items()}
 
 
 class Link(msgspec.Struct, frozen=True):
-    """One event in a chain of causes, and what it says; `event` is None for a cause that is not stored."""
+    """One event in a chain of causes, what it says, and when it was; `event` and `t_ns` are None for one that is not stored."""
 
     event: EventRef | None
     text: str
+    t_ns: int | None = None
 
 
 def chain_of(recording: Recording, facts: RequestFacts) -> tuple[Link, ...]:
@@ -49,7 +50,7 @@ def _walk(rows: Rows, start: int, seen: set[int]) -> Iterator[Link]:
     place: int | None = start
     while place is not None and place not in seen:
         seen.add(place)
-        yield Link(_ref(rows, place), describe(rows, place))
+        yield Link(_ref(rows, place), describe(rows, place), int(rows.t_ns[place]))
         cause = rows.ids["cause"][place]
         if cause == NO_ID:
             return

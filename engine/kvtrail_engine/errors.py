@@ -16,6 +16,7 @@ EngineError
     │   └── NoSpaceError   because nothing more fits
     ├── RemoteLostError    the remote tier cannot be asked: no connection, no permission, or given up for now
     │   └── RemoteTimeoutError  it did not answer in time
+    ├── DeviceLostError    the device answers nothing any more; outside of an op it ends the engine
     └── TransferCancelledError  nobody wants the op any more
 """
 
@@ -38,10 +39,10 @@ class PinFailedError(EngineError):
 
 
 class TraceError(EngineError):
-    """A line of a trace file is wrong."""
+    """A line of a trace file is wrong; line 0: the file itself."""
 
     def __init__(self, path: Path, line: int, problem: str) -> None:
-        super().__init__(f"{path}:{line}: {problem}")
+        super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
         self.path = path
         self.line = line
         self.problem = problem
@@ -93,6 +94,10 @@ class RemoteLostError(TransferError):
 
 class RemoteTimeoutError(RemoteLostError):
     """The remote tier did not answer in time."""
+
+
+class DeviceLostError(TransferError):
+    """The device answers nothing any more, and what lay on it is gone: this process cannot use it again."""
 
 
 class TransferCancelledError(TransferError):

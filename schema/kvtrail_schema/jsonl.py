@@ -154,8 +154,12 @@ class _Reader:
         """The JSON object of the line."""
         try:
             row = msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise self.fail("", f"not JSON in UTF-8: {error}") from error
+        except msgspec.DecodeError as error:
+            raise self.fail("", f"not JSON: {error}") from error
+        except UnicodeError as error:
+            raise self.fail("", "not text in UTF-8") from error
+        except RecursionError as error:
+            raise self.fail("", "not JSON of events: nested too deep") from error
         if not isinstance(row, dict):
             raise self.fail("", 'a line must be one JSON object, as in {"t_ms": 0, "kind": "step_started"}')
         return row

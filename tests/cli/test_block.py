@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from kvtrail_cli.main import APP
 from kvtrail_collector.testing import RunningCollector, running_collector
-from kvtrail_schema.jsonl import read_lines
+from kvtrail_schema.jsonl import id_of, read_lines
 from typer.testing import CliRunner
 
 from tests.collector.block.test_block import BLOCK, STORY
@@ -50,3 +50,21 @@ def test_for_people(collector: RunningCollector) -> None:
 def test_refusals(collector: RunningCollector, name: str, status: int) -> None:
     """What is no hash, and a block that nobody named, are told apart."""
     assert status == httpx.get(f"{collector.url}/v1/blocks/{name}", trust_env=False).status_code
+
+
+def test_causes_say_when(collector: RunningCollector) -> None:
+    """Each event of the chain is told with its moment, by the verb and in the answer."""
+    found = json.loads(CliRunner().invoke(APP, ["block", f"{BLOCK:016x}", "--json", "--url", collector.url]).stdout)
+    told = CliRunner().invoke(APP, ["block", f"{BLOCK:016x}", "--url", collector.url]).stdout
+
+    assert found["chain"]
+    assert all(f"{link['t_ns'] / 1e6:,.1f} ms  {link['text']}" in told for link in found["chain"])
+
+
+def test_a_moment_without_copies_is_told(collector: RunningCollector) -> None:
+    """No empty table: a sentence."""
+    other = f"{id_of('other'):016x}"
+    told = CliRunner().invoke(APP, ["block", other, "--at", "5000000", "--url", collector.url]).stdout
+
+    assert "no copy of it is known anywhere" in " ".join(told.split())
+    assert "slot" not in told

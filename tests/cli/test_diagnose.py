@@ -60,10 +60,48 @@ def test_a_store_is_judged_like_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("nowhere.jsonl",), ("--db", "nowhere.duckdb"), (str(FIRES), "--db", "x"), (str(FIRES), "--thresholds", "nowhere.toml")],
-    ids=["no file", "no store", "both", "no thresholds"],
+    [
+        ("nowhere.jsonl",),
+        ("--db", "nowhere.duckdb"),
+        (str(FIRES), "--db", "x"),
+        (str(FIRES), "--thresholds", "nowhere.toml"),
+        (str(FIRES), "--engine", "nowhere"),
+        ("--thresholds", "nowhere.toml", "--url", "http://127.0.0.1:9"),
+    ],
+    ids=["no file", "no store", "both", "no thresholds", "engine of a file", "thresholds of a collector"],
 )
 def test_what_cannot_be_done_is_said(arguments: tuple[str, ...]) -> None:
-    """A wrong place is an error that names it, and no answer."""
+    """A wrong place, and a flag that would be left out of account, is an error that names it, and no answer."""
     with pytest.raises(CommandError, match=r"nowhere|both"), command_errors():
         APP(["diagnose", *arguments], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"", "it is empty"), (b"\x8d\xff\n\x00\n", "none of its 2 lines"), (b"[1]\nno\n", "none of its 2 lines")],
+    ids=["empty", "binary", "text"],
+)
+def test_a_file_without_an_event_is_no_healthy_one(tmp_path: Path, content: bytes, why: str) -> None:
+    """A wrong file is an error that names it, in words for people, and never the answer that nothing is wrong."""
+    path = tmp_path / "other.bin"
+    path.write_bytes(content)
+
+    with pytest.raises(CommandError, match=f"other.bin: {why}") as raised, command_errors():
+        APP(["diagnose", str(path)], standalone_mode=False)
+    assert "codec" not in str(raised.value)
+
+
+def test_lines_of_a_newer_version_are_told() -> None:
+    """A file of which nothing is understood may be of a newer version: that is a verdict, and no error."""
+    done = run("-", stdin='{"t_ms": 1, "kind": "from_the_future"}')
+
+    assert 1 == done.returncode, done.stderr
+    assert "SCHEMA_UNKNOWN" in done.stdout
+
+
+def test_how_many_lines_could_not_be_read_is_told() -> None:
+    """Three of them are shown, and of the others it is said that there are more."""
+    done = run("-", stdin=CONTROL.read_text() + "x\n" * 10)
+
+    assert "10 lines: could not be read" in done.stdout
+    assert "; and 7 more" in " ".join(done.stdout.split())

@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from kvtrail_cli.commands.dashboard import unanswered
 from kvtrail_cli.errors import InputInvalid
 from kvtrail_cli.stretch import Stretch, engine_of, stretch_of
 from kvtrail_collector.engine_shapes import EngineRow, Engines
@@ -38,6 +39,23 @@ def test_an_engine_that_is_not_there_is_told_with_those_that_are(filled: Running
     assert done.stderr.count("\n") == 1
     assert "engines are: cli" in done.stderr
     assert not out.exists()
+
+
+@pytest.mark.parametrize("form", ["perfetto", "parquet"])
+def test_nothing_takes_no_file_s_place(filled: RunningCollector, private_dir: Path, form: str) -> None:
+    """A window without an event is an error, and what was there before stays."""
+    out = private_dir / "run.out"
+    out.write_text("dear")
+    done = kvtrail("export", form, "--window", "7000000000..8000000000", "--out", str(out), "--url", filled.url)
+
+    assert 2 == done.returncode
+    assert "no event lies in it" in done.stderr
+    assert "dear" == out.read_text()
+
+
+def test_pages_without_a_collector_say_so(free_port: int) -> None:
+    """They may be started first; why they are empty until then is told at once."""
+    assert unanswered(f"http://127.0.0.1:{free_port}", None) is not None
 
 
 def test_a_port_that_is_taken_is_told_in_one_line() -> None:

@@ -52,3 +52,12 @@ def test_opening_a_file_upgrades_it(tmp_path: Path, capsys: pytest.CaptureFixtur
 
     assert [[0]] == found["rows"]
     assert "to this version" in told
+
+
+def test_nothing_is_cut_in_a_pipe(db: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What another program reads is whole, one row a line, however long the values are."""
+    APP(["sql", "--db", str(db), "SELECT repeat('long ', 500) AS a, repeat('x', 900) AS b, 7 AS c"], standalone_mode=False)
+    head, row = capsys.readouterr().out.splitlines()
+
+    assert ["a", "b", "c"] == head.split()
+    assert [*["long"] * 500, "x" * 900, "7"] == row.split()

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import jsonschema
 import pytest
+from kvtrail_agent.version import VERSION
 from kvtrail_collector.testing import RunningCollector
 
 from tests.packages import ROOT
@@ -74,6 +76,54 @@ def test_why_of_nobody(filled: RunningCollector) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("words", [("why", "chat-7"), ("block", "7")], ids=lambda words: words[0])
+def test_an_engine_that_is_not_there_is_named(filled: RunningCollector, words: tuple[str, ...]) -> None:
+    """Of a misspelt engine it is said that it is misspelt, not that what was asked for is not stored."""
+    done = kvtrail(*words, "--engine", "cly", "--url", filled.url)
+
+    assert 2 == done.returncode
+    assert "no engine 'cly'; streams; engines that were heard of: cli" in done.stderr
+
+
+def test_version() -> None:
+    """The command says which one it is."""
+    done = kvtrail("--version")
+
+    assert (0, f"kvtrail {VERSION}\n") == (done.returncode, done.stdout)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("diagnose", "--nope"), ("nope",), ("sql",), ("sql", "--rows", "x", "SELECT 1"), ("engine", "run", "--trace", "/nope")],
+    ids=" ".join,
+)
+def test_wrong_words_take_one_line(words: tuple[str, ...]) -> None:
+    """What is wrong, and where help is; a file that is not there has no line 0."""
+    done = kvtrail(*words)
+
+    assert (2, "", 1) == (done.returncode, done.stdout, done.stderr.count("\n"))
+    assert "--help`" in done.stderr or done.stderr.startswith("kvtrail: /nope: cannot be read")
+
+
+def test_without_words_there_is_help() -> None:
+    """The help as it is asked for, and the status of something that was not done."""
+    done = kvtrail("export")
+
+    assert 2 == done.returncode
+    assert "perfetto" in done.stdout + done.stderr
+
+
+def test_settings_keep_their_types(filled: RunningCollector) -> None:
+    """A number is a number for whoever reads the doctor's JSON, and a switch is one."""
+    told = json.loads(kvtrail("doctor", "--json", "--url", filled.url).stdout)["settings"]
+    theirs = httpx.get(f"{filled.url}/readyz", trust_env=False).json()["settings"]
+
+    for settings in (told, theirs):
+        values = {one["name"]: one["value"] for one in settings}
+        assert isinstance(values["port"], int)
+        assert [False, []] == [values["tls_in_front"], values["allowed_hosts"]]
+
+
 def test_attribute_of_an_engine_that_is_not_there(filled: RunningCollector) -> None:
     """A misspelt engine is an error that names the known ones, not an engine without a spike."""
     done = kvtrail("attribute", "--engine", "cly", "--url", filled.url)
@@ -134,7 +184,7 @@ def test_doctor(collector: RunningCollector, monkeypatch: pytest.MonkeyPatch) ->
     by_name = {setting["name"]: setting for setting in answer["settings"]}
 
     assert done.returncode == 0
-    assert {"name": "queue_batches", "value": "17", "source": "KVTRAIL_QUEUE_BATCHES"} == by_name["queue_batches"]
+    assert {"name": "queue_batches", "value": 17, "source": "KVTRAIL_QUEUE_BATCHES"} == by_name["queue_batches"]
     assert by_name["port"]["source"] == "default"
     assert all(check["ok"] for check in answer["checks"])
 

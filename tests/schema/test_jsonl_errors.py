@@ -89,7 +89,7 @@ def test_file_that_is_no_text_is_refused_by_line(tmp_path: Path) -> None:
     path = tmp_path / "story.jsonl"
     path.write_bytes(GOOD.encode() + b"\n" + b"\xff\xfe\x00\n")
 
-    with pytest.raises(JsonLinesError, match=":2: not JSON in UTF-8"):
+    with pytest.raises(JsonLinesError, match=":2: not text in UTF-8"):
         list(read_file(str(path)))
 
 

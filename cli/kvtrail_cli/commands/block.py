@@ -44,12 +44,13 @@ def _view(answer: BlockAnswer) -> RenderableType:
     table = Table("engine", "tier", "slot", "from", "for", "ended by", "known", title=f"block {answer.block}")
     for copy in answer.copies:
         table.add_row(*_row(copy))
-    shown: list[RenderableType] = [table]
+    nowhere = Text("at this moment no copy of it is known anywhere; without --at its whole life is shown")
+    shown: list[RenderableType] = [table if answer.copies else nowhere]
     shown += [
         Text(f"unknown from {milliseconds(window.start_ns)} to {milliseconds(window.end_ns)}: events are missing", style="bold")
         for window in answer.unknown
     ]
-    shown += [Text(link.text) for link in answer.chain]
+    shown += [Text(f"{milliseconds(link.t_ns)}  {link.text}") for link in answer.chain]
     return Group(*shown)
 
 

@@ -2,12 +2,13 @@
 
 import socket
 import subprocess
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kvtrail_cli.client import DEFAULT_URL
-from kvtrail_cli.errors import InputInvalid
+from kvtrail_cli.client import DEFAULT_URL, CollectorClient
+from kvtrail_cli.errors import CommandError, InputInvalid
 from kvtrail_cli.options import TokenFile, Url
 from kvtrail_cli.output import note
 
@@ -23,12 +24,24 @@ def command(
 ) -> None:
     """Serve the dashboard on loopback until Ctrl-C."""
     process = start(url, port, str(token_file) if token_file else None)
+    if (problem := unanswered(url, token_file)) is not None:
+        note(f"{problem}; until then the pages are empty")
     note(f"dashboard: http://127.0.0.1:{port}  (Ctrl-C ends it)")
     try:
         status = process.wait()
     except KeyboardInterrupt:
         status = stop(process)
     raise typer.Exit(status)
+
+
+def unanswered(url: str, token_file: Path | None) -> str | None:
+    """Why a collector does not answer; None where it does. Pages may be started before it: then they wait for it."""
+    try:
+        with CollectorClient(url, token_file) as collector:
+            collector.get_raw("/v1/engines")
+    except CommandError as error:
+        return str(error)
+    return None
 
 
 def start(url: str, port: int, token_file: str | None) -> "subprocess.Popen[bytes]":

@@ -39,8 +39,7 @@ def command(  # noqa: PLR0917 - one parameter a flag
 
     Without FILE and --db a running collector is asked. What is missing for a sure answer is said.
     """
-    if file is not None and db is not None:
-        raise InputInvalid("a file of events and --db were both given: give one of them")
+    _fit_together(file, db, engine, thresholds)
     if file is not None:
         found = _of_file(file, thresholds)
     elif db is not None:
@@ -53,6 +52,20 @@ def command(  # noqa: PLR0917 - one parameter a flag
     else:
         OUT.print(verdicts_view(found))
     raise typer.Exit(Exit.BAD if found.verdicts else Exit.GOOD)
+
+
+def _fit_together(file: Path | None, db: Path | None, engine: str | None, thresholds: Path | None) -> None:
+    """See that no flag would be left out of account.
+
+    Raises:
+        InputInvalid: two flags exclude each other.
+    """
+    if file is not None and db is not None:
+        raise InputInvalid("a file of events and --db were both given: give one of them")
+    if file is not None and engine is not None:
+        raise InputInvalid(f"--engine {engine}: a file is judged whole: give it the lines of this engine alone")
+    if file is None and db is None and thresholds is not None:
+        raise InputInvalid(f"--thresholds {thresholds}: a collector has its own (setting thresholds_file); give a file or --db")
 
 
 def _of_file(file: Path, thresholds: Path | None) -> Verdicts:

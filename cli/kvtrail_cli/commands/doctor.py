@@ -63,7 +63,7 @@ def command(
 def _settings(loaded: LoadedSettings) -> tuple[EffectiveSetting, ...]:
     """Every setting with its value and source."""
     names = Settings.__struct_fields__
-    return tuple(EffectiveSetting(name, str(getattr(loaded.settings, name)), loaded.sources[name]) for name in names)
+    return tuple(EffectiveSetting(name, getattr(loaded.settings, name), loaded.sources[name]) for name in names)
 
 
 def _python() -> Check:
@@ -111,11 +111,17 @@ def _collector(url: str, token_file: Path | None) -> Check:
     return Check("collector", not broken, f"{url}: {detail}", "; ".join(check.fix for check in broken))
 
 
+def _shown(value: bool | float | str | tuple[str, ...]) -> str:
+    """A setting's value for people."""
+    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    return text or "–"
+
+
 def _view(diagnosis: Diagnosis) -> Group:
     """Settings and checks for people."""
     settings = Table("setting", "value", "from", box=None, header_style="dim")
     for row in diagnosis.settings:
-        settings.add_row(row.name, row.value or "–", row.source)
+        settings.add_row(row.name, _shown(row.value), row.source)
     checks = Table("check", "", "detail", "fix", box=None, header_style="dim")
     for check in diagnosis.checks:
         checks.add_row(check.name, Text("ok", "green") if check.ok else Text("bad", "red"), check.detail, check.fix)

@@ -11,7 +11,7 @@ from rich.text import Text
 from kvtrail_cli.client import DEFAULT_URL, CollectorClient
 from kvtrail_cli.errors import InputInvalid
 from kvtrail_cli.options import Json, TokenFile, Url
-from kvtrail_cli.output import OUT, note, print_json
+from kvtrail_cli.output import note, print_json, print_whole
 
 NAME = "sql"
 Query = Annotated[str, typer.Argument(help="One SELECT; docs/store.md lists tables and views.")]
@@ -44,7 +44,7 @@ def command(  # noqa: PLR0917 - one parameter a flag
     if json:
         print_json(found)
         return
-    OUT.print(_view(found))
+    print_whole(_view(found))
     if found.is_cut:
         note(f"only the first {rows:,} rows: give --rows for more")
 
@@ -62,7 +62,7 @@ def _of_store(db: Path, query: str, rows: int, seconds: float) -> SqlAnswer:
 
 def _view(found: SqlAnswer) -> Table:
     """The rows for people."""
-    table = Table(*(Column(Text(name)) for name in found.columns), box=None, header_style="dim")
+    table = Table(*(Column(Text(name), overflow="fold") for name in found.columns), box=None, header_style="dim")
     for row in found.rows:
         table.add_row(*(Text("" if value is None else str(value)) for value in row))
     return table

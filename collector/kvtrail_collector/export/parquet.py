@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kvtrail_collector.errors import QuestionInvalid
+from kvtrail_collector.export.shapes import nothing_there
 from kvtrail_collector.questions.scope import IN_STREAMS, Chosen
 
 MOST_EVENTS: Final = 5_000_000
@@ -27,6 +28,7 @@ def parquet_file(cursor: duckdb.DuckDBPyConnection, chosen: Chosen) -> bytes:
     the file that comes of it.
 
     Raises:
+        NotFound: there are none: an empty file must not take the place of one with events.
         QuestionInvalid: there are more than `MOST_EVENTS`.
     """
     values = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
@@ -45,10 +47,13 @@ def _filled(cursor: duckdb.DuckDBPyConnection, schema: pa.Schema, values: dict[s
     """The columns that have a value in one of the events: of some ninety, mostly a third.
 
     Raises:
-        QuestionInvalid: there are too many events.
+        NotFound: there are no events.
+        QuestionInvalid: there are too many.
     """
     counted = ", ".join(f'count("{name}")' for name in schema.names)
     counts = cursor.execute(f"SELECT count(*), {counted} {_FROM}", values).fetchone() or (0,)
+    if not counts[0]:
+        raise nothing_there()
     if counts[0] > MOST_EVENTS:
         raise QuestionInvalid(
             f"there are more than {MOST_EVENTS:,} events in this window", where="window", do="ask for a shorter one"

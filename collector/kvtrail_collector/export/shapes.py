@@ -2,6 +2,13 @@
 
 from typing import NamedTuple
 
+from kvtrail_collector.errors import NotFound
+
+
+def nothing_there() -> NotFound:
+    """The error of an export of nothing."""
+    return NotFound("no event lies in it", where="window", do="ask for a longer one; /v1/engines has when each was heard")
+
 
 class Slice(NamedTuple):
     """Something that lasted from `start_ns` to `end_ns` on a track; slices of one track may overlap."""

@@ -9,6 +9,7 @@ from kvtrail_collector.access import require
 from kvtrail_collector.context import Context
 from kvtrail_collector.errors import QuestionInvalid
 from kvtrail_collector.export.parquet import parquet_file
+from kvtrail_collector.export.shapes import nothing_there
 from kvtrail_collector.export.timeline import timeline
 from kvtrail_collector.questions.scope import LATEST_NS, Chosen, Scope, choose
 from kvtrail_collector.routes.asked import AskedScope
@@ -31,6 +32,8 @@ def export_routes(context: Context) -> APIRouter:
             raise QuestionInvalid(what, where="export", do="pip install 'kvtrail[perfetto]' beside the collector") from error
         with context.store.read() as cursor:
             found = timeline(cursor, _closed(cursor, scope))
+        if not any(one.slices or one.samples for one in found):
+            raise nothing_there()
         return Response(perfetto_trace(found), media_type="application/octet-stream")
 
     @router.get("/v1/export/parquet")
