@@ -49,6 +49,8 @@ class Line(NamedTuple):
     stream: Stream
     event: Event
     number: int
+    extra: str | None = None
+    """What the line keeps unread beside the event, as JSON (EVENTS §6)."""
 
 
 @dataclass
@@ -107,8 +109,8 @@ def read_file(path: str) -> Iterator[Line]:
         yield from read_lines(lines, source=path)
 
 
-def write_line(stream: Stream, event: Event) -> str:
-    """One event as one line, without its end; exact.
+def write_line(stream: Stream, event: Event, extra: str | None = None) -> str:
+    """One event as one line, without its end; exact. `extra` is JSON that is kept unread beside it.
 
     Raises:
         EventInvalid: a value is out of the range of its field, so that it could not be read back.
@@ -121,7 +123,8 @@ def write_line(stream: Stream, event: Event) -> str:
         raise EventInvalid(message)
     shown = {name: _shown(value) for name, value in values.items() if value is not None}
     head = {"kind": kind.name.lower(), "engine": stream.engine, "epoch": stream.epoch, "rank": stream.rank, "seq": event.seq}
-    return msgspec.json.encode(head | shown).decode()
+    beside = {"extra": msgspec.Raw(extra.encode())} if extra else {}
+    return msgspec.json.encode(head | shown | beside).decode()
 
 
 def _shown(value: object) -> object:
@@ -229,6 +232,7 @@ class _Reader:
         """One event from its normal form, with absent numbers filled in."""
         kind = self._kind(values)
         stream = self._stream(values)
+        extra = self._extra(values)
         self._fill(kind, values)
         strange = values.keys() - FIELDS_OF[kind] - {"seq", "t_ns"}
         if strange:
@@ -239,7 +243,14 @@ class _Reader:
         seq = values.setdefault("seq", self.numbering.seqs[stream] + 1)
         event = self._event(kind, {name: self._value(kind, name, value) for name, value in values.items()})
         self.numbering.seqs[stream] = max(self.numbering.seqs[stream], int(str(seq)))
-        return Line(stream, event, self.number)
+        return Line(stream, event, self.number, extra)
+
+    def _extra(self, values: dict[str, object]) -> str | None:
+        """What a line keeps unread; it leaves the values."""
+        extra = values.pop("extra", None)
+        if extra is not None and not isinstance(extra, dict):
+            raise self.fail("extra", "it holds an object, whatever is in it")
+        return msgspec.json.encode(extra).decode() if extra else None
 
     def _stream(self, values: dict[str, object]) -> Stream:
         """The stream of the line; its parts leave the values."""
