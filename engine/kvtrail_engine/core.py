@@ -7,7 +7,7 @@ from kvtrail_schema.reasons import ErrorReason
 
 from kvtrail_engine.backpressure import QueueWatch
 from kvtrail_engine.context import Context
-from kvtrail_engine.errors import EngineFailedError
+from kvtrail_engine.errors import DeviceLostError, EngineFailedError
 from kvtrail_engine.inbox import Call, CancelAsked, Inbox, Message, OpEnded, OpStarted, Submitted
 from kvtrail_engine.lifecycle import Lifecycle
 from kvtrail_engine.sampling import Sampler
@@ -49,12 +49,13 @@ class Core:
         self.failure: EngineFailedError | None = None
 
     def run(self) -> None:
-        """The thread's life. A defect is told as an `error` event and to whoever waits for a result."""
+        """The thread's life. A defect, or a lost device, is told as an `error` event and to whoever waits for a result."""
         try:
             while not self._has_ended():
                 self._turn()
         except Exception as exc:
-            self._context.emit.error(ErrorReason.INTERNAL, text=repr(exc))
+            reason = ErrorReason.DEVICE if isinstance(exc, DeviceLostError) else ErrorReason.INTERNAL
+            self._context.emit.error(reason, text=repr(exc))
             self._fail(exc)
             raise
 

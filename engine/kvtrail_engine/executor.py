@@ -11,6 +11,7 @@ from kvtrail_engine.model.transformer import Transformer
 from kvtrail_engine.request import Tokens
 from kvtrail_engine.runtime.arena import Arena
 from kvtrail_engine.runtime.compute import compute_timer
+from kvtrail_engine.runtime.device import map_device_errors
 from kvtrail_engine.settings import EngineSettings
 
 
@@ -34,7 +35,9 @@ class Sampled:
 
 
 class Executor:
-    """The engine's thread only; one step at a time. `launch`, then `is_done` until it is, then `collect`."""
+    """The engine's thread only; one step at a time. `launch`, then `is_done` until it is, then `collect`. Each raises
+    `DeviceLostError` once there is no device any more.
+    """
 
     def __init__(self, settings: EngineSettings, device: torch.device, arena: Arena, clock: Clock) -> None:
         self._device = device
@@ -47,9 +50,9 @@ class Executor:
 
     def launch(self, works: list[Work]) -> None:
         """Submit all passes of a step, in order. On the CPU they are computed here and now."""
-        uploaded = self._upload(works)
         self._kept = [work.keeps_logits for work in works if work.is_sampled]
-        with torch.inference_mode():
+        with map_device_errors(), torch.inference_mode():
+            uploaded = self._upload(works)
             self._timer.begin()
             rows = self._run(works, uploaded)
             if rows:
@@ -60,11 +63,13 @@ class Executor:
 
     def is_done(self) -> bool:
         """Whether the device has finished the step."""
-        return self._timer.is_done()
+        with map_device_errors():
+            return self._timer.is_done()
 
     def device_ns(self) -> int:
         """The time that the device computed; once it is done."""
-        return self._timer.device_ns()
+        with map_device_errors():
+            return self._timer.device_ns()
 
     def collect(self) -> list[Sampled]:
         """What was sampled, in the order of the sampled works; once it is done."""

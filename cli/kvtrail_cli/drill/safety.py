@@ -10,6 +10,8 @@ from typing import Final
 from kvtrail_engine.engine import Engine
 
 from kvtrail_cli.drill.safety_clock import clock_step
+from kvtrail_cli.drill.safety_device import device_reset
+from kvtrail_cli.drill.safety_kafka import kafka_down
 from kvtrail_cli.drill.safety_log import small_engine
 from kvtrail_cli.drill.safety_memory import host_memory_pressure
 from kvtrail_cli.drill.safety_remote import connector_timeout, remote_wrong_answer
@@ -30,12 +32,14 @@ DRILLS: Final[Mapping[str, Callable[[Path], SafetyDrill]]] = {
     "nvme-queue-full": nvme_queue_full,
     "connector-timeout": connector_timeout,
     "partial-write": partial_write,
+    "device-reset": device_reset,
     "process-restart": process_restart,
     "permission-revoked": permission_revoked,
     "model-version-switch": model_version_switch,
     "disk-full": disk_full,
     "remote-wrong-answer": remote_wrong_answer,
     "clock-step": clock_step,
+    "kafka-down": kafka_down,
 }
 """By name, in the order in which they run. Each takes a folder of its own, and some seconds.
 

@@ -20,6 +20,7 @@ from kvtrail_schema.arrow_schema import UnknownEvent, events_of
 from kvtrail_schema.clock import Clock
 from kvtrail_schema.events import Event
 from kvtrail_schema.header import DEFAULT_LIMITS
+from kvtrail_schema.identity import Stream
 from kvtrail_schema.lifecycle import fold
 
 ENGINE: Final = "drill"
@@ -67,7 +68,7 @@ class Recording:
 
     def read(self) -> OwnFile:
         """What it wrote. A second or two; once the recorder has ended."""
-        return read_file(self._folder, self.recorder)
+        return read_file(self._folder, self.recorder.stream, self.recorder.produced)
 
 
 @contextmanager
@@ -95,19 +96,18 @@ def recorder_settings(folder: Path, transport: str) -> AgentSettings:
     )
 
 
-def read_file(folder: Path, recorder: Recorder) -> OwnFile:
-    """What lies in a folder of frames: the recorder's events in order, and what diagnosing them says."""
+def read_file(folder: Path, stream: Stream, produced: int) -> OwnFile:
+    """What lies in a folder of frames: one recorder's events in order, and what diagnosing them says."""
     with Store.open(MEMORY) as store:
         for done in [store.submit(decode(frame, 0, DEFAULT_LIMITS)) for frame in read_segments(folder)]:
             done.result()
-        return read_store(store, recorder)
+        return read_store(store, stream, produced)
 
 
-def read_store(store: Store, recorder: Recorder) -> OwnFile:
+def read_store(store: Store, stream: Stream, produced: int) -> OwnFile:
     """The same, of what a store holds of that recorder."""
-    stream = recorder.stream
     with store.read() as cursor:
         rows = cursor.execute(_ROWS, [stream.engine, stream.epoch, stream.rank]).to_arrow_table()
     events = tuple(event for event in events_of(rows) if not isinstance(event, UnknownEvent))
     verdicts = diagnose_store(store, None, Bounds(engine=stream.engine), _EVER_NS).verdicts
-    return OwnFile(events, recorder.produced, frozenset(verdict.code for verdict in verdicts))
+    return OwnFile(events, produced, frozenset(verdict.code for verdict in verdicts))

@@ -26,6 +26,8 @@ BLOCK_TOKENS: Final = 32
 PATIENCE_S: Final = 30.0
 _NS_S: Final = 1e9
 E = TypeVar("E", bound=Event)
+Moment = Event | int | None
+"""An event, or a time on the clock of events."""
 
 
 def small_engine(data_dir: Path, device: DeviceChoice = DeviceChoice.AUTO, *, seed: int = 0) -> EngineSettings:
@@ -101,7 +103,7 @@ def result_of(  # noqa: PLR0917 - what a result is made of
     name: str,
     expected: str,
     found: Mapping[str, bool],
-    moments: tuple[Event | None, Event | None, Event | None],
+    moments: tuple[Moment, Moment, Moment],
     log: EventLog,
     shows: Collection[str] = (),
 ) -> SafetyDrill:
@@ -113,6 +115,11 @@ def result_of(  # noqa: PLR0917 - what a result is made of
     return SafetyDrill(name, expected, observed, not wrong, _seconds(touched, noticed), _seconds(noticed, acted))
 
 
-def _seconds(before: Event | None, after: Event | None) -> float | None:
-    """From one event to another; None where either is missing."""
-    return None if before is None or after is None else (after.t_ns - before.t_ns) / _NS_S
+def _seconds(before: Moment, after: Moment) -> float | None:
+    """From one moment to another; None where either is missing."""
+    return None if before is None or after is None else (_t_ns(after) - _t_ns(before)) / _NS_S
+
+
+def _t_ns(moment: Event | int) -> int:
+    """When it was."""
+    return moment if isinstance(moment, int) else moment.t_ns

@@ -1,8 +1,11 @@
 """Which device the model computes on, and how it is named on every result."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
-from kvtrail_engine.errors import SettingsError
+from kvtrail_engine.errors import DeviceLostError, SettingsError
 from kvtrail_engine.settings import DeviceChoice
 
 CPU_LABEL = "cpu-emulated"
@@ -25,6 +28,15 @@ def choose_device(choice: DeviceChoice) -> torch.device:
 def label_of(device: torch.device) -> str:
     """The label of every figure that was taken on this device."""
     return CUDA_LABEL if device.type == "cuda" else CPU_LABEL
+
+
+@contextmanager
+def map_device_errors() -> Iterator[None]:
+    """The only place where an error of the device becomes ours. After one the device's context answers nothing else."""
+    try:
+        yield
+    except torch.AcceleratorError as exc:
+        raise DeviceLostError(f"the device is lost: {exc}") from exc
 
 
 def make_deterministic(device: torch.device) -> None:

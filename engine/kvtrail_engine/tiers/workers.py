@@ -17,6 +17,7 @@ from kvtrail_engine.errors import (
     TransferCancelledError,
     TransferError,
 )
+from kvtrail_engine.runtime.device import map_device_errors
 from kvtrail_engine.tiers.queue import TransferQueue
 from kvtrail_engine.tiers.transfer import Transfer, TransferOutcome
 
@@ -100,7 +101,8 @@ class Workers:
         """Move, and turn what is raised into the op's outcome."""
         try:
             transfer.check()
-            mover.move(transfer)
+            with map_device_errors():
+                mover.move(transfer)
         except TransferError as error:
             transfer.outcome = outcome_of(error)
             transfer.detail = str(error)
