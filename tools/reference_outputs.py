@@ -13,6 +13,7 @@ from kvtrail_cli.compare.shapes import Compare
 from kvtrail_cli.demo.shapes import Demo
 from kvtrail_cli.drill.safety_shapes import SafetyDrills
 from kvtrail_cli.drill.shapes import Accuracy
+from kvtrail_cli.importing.shapes import Imported
 from kvtrail_collector.alerts.shapes import ActionAnswer, Alerts
 from kvtrail_collector.attribution_shapes import Attribution
 from kvtrail_collector.block_life import BlockLife
@@ -45,6 +46,7 @@ ANSWERS = {
     "gate": Gate,
     "doctor": Diagnosis,
     "rebuild": Rebuilt,
+    "import": Imported,
     "engine run": EngineRun,
     "agent recover": AgentRecover,
     "alerts show": Alerts,

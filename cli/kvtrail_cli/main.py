@@ -23,6 +23,7 @@ from kvtrail_cli.commands import (
     engine,
     export,
     gate,
+    import_,
     loss,
     rebuild,
     sql,
@@ -57,6 +58,7 @@ APP: Final = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+APP.command(name=import_.NAME, help=import_.HELP)(import_.command)
 for verb in (demo, diagnose, attribute, why, block, loss, compare, dashboard, doctor, gate, rebuild, sql):
     APP.command(name=verb.NAME)(verb.command)
 APP.add_typer(engine.APP, name="engine")

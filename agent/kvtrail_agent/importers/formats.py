@@ -53,7 +53,7 @@ _FORMATS: Final = (
             *(_NO_REASONS, _NO_BYTES, _NO_TIMES),
             Missing("lengths of prompts and outputs", "0 in requests; strata by length mean nothing"),
         ),
-        left_out=("tokens", "mm_keys", "changes of priority"),
+        left_out=("tokens", "mm_keys"),
     ),
     Format(
         name="trtllm-transfers",

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.events import BlockCreated, Evicted, ManifestDeclared, NamespaceDeclared, SwapInLoaded, SwapOutWritten
+from kvtrail_schema.events import (
+    BlockCreated,
+    CounterSampled,
+    Evicted,
+    ManifestDeclared,
+    NamespaceDeclared,
+    SwapInLoaded,
+    SwapOutWritten,
+)
 from kvtrail_schema.identity import BlockId, Namespace, NamespaceId, OpId, namespace_id, namespace_text
 from kvtrail_schema.reasons import EvictReason
 
@@ -213,7 +221,8 @@ class TrtllmEvents:
         if level is not None:
             self._moved(at, block, self.levels.tier_of(level[0]), self.levels.tier_of(level[1]))
         if priority is not None:
-            at.decoded.remarks["changes of a block's priority, which have no event of ours"] += 1
+            text = f"trtllm.block_priority.{block:016x}"
+            at.part.add(CounterSampled(t_ns=at.t_ns, text=text, value=float(priority[1])))
 
     def _moved(self, at: _At, block: BlockId, src: Tier, dst: Tier) -> None:
         """A block is in another level now: the op that carried it, and the end of the copy that it left."""

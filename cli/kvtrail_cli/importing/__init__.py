@@ -1,0 +1,1 @@
+"""What `kvtrail import` is made of."""
