@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -36,6 +37,8 @@ INVARIANTS: Final = frozenset(
 """Codes that fail a gate: broken promises, figures that lie, lost events. Not those that are no fault of the candidate:
 a step of the clock, two namespaces with one hash, events of a newer version, chains whose beginning was not heard.
 """
+_SHOWN_RUNS: Final = 5
+_EPOCH_FORMS: Final = ((10, re.compile(r"[0-9]{1,20}")), (16, re.compile(r"(0x)?[0-9a-fA-F]{1,16}")))
 _SPAN: Final = "SELECT min(t_ns), max(t_ns) + 1 FROM events WHERE stream_id IN (SELECT unnest(?::INTEGER[]))"
 
 
@@ -55,26 +58,37 @@ class Run(NamedTuple):
         known = [account for account in self.store.accounts().values() if self.engine in {None, account.stream.engine}]
         known = [account for account in known if self.epoch in {None, account.stream.epoch}]
         if not known:
-            where = f"{self.engine or 'any engine'}@{self.epoch or 'newest'}"
-            raise NotFound(
-                "no such run is stored", where=where, do="name an engine as `kvtrail loss` shows it, as ENGINE@EPOCH"
-            )
+            where = f"{self.engine or 'any engine'}{'' if self.epoch is None else f'@{self.epoch:016x}'}"
+            raise NotFound("no such run is stored", where=where, do=_instead(self.store))
         newest = max(known, key=lambda account: account.marks.clocks.wall_ns).stream
         return [account for account in known if (account.stream.engine, account.stream.epoch) == (newest.engine, newest.epoch)]
 
 
+def _instead(store: Store) -> str:
+    """What to ask for: some of the runs that are stored."""
+    runs = sorted({f"{account.stream.engine}@{account.stream.epoch:016x}" for account in store.accounts().values()})
+    more = f" and {len(runs) - _SHOWN_RUNS} more" if len(runs) > _SHOWN_RUNS else ""
+    return f"name one that is: {', '.join(runs[:_SHOWN_RUNS])}{more}" if runs else "record a run first: nothing is stored yet"
+
+
 def parse_run(store: Store, text: str) -> Run:
-    """A run as people name it: `ENGINE` or `ENGINE@EPOCH`.
+    """A run as people name it: `ENGINE` or `ENGINE@EPOCH`, the epoch hexadecimal, as it is shown, or decimal, as in JSON.
+
+    Of digits that may be either, what is stored is meant.
 
     Raises:
         QuestionInvalid: the epoch is no number.
     """
+    streams = {account.stream for account in store.accounts().values()}
     engine, mark, epoch = text.rpartition("@")
-    if not mark:
+    if not mark or any(stream.engine == text for stream in streams):
         return Run(store, text)
-    if not (epoch.isascii() and epoch.isdigit()):
-        raise QuestionInvalid(f"{epoch!r} is no epoch", where=text, do="write ENGINE@EPOCH, with the number of the epoch")
-    return Run(store, engine, int(epoch))
+    meant = [int(epoch, base) for base, form in _EPOCH_FORMS if form.fullmatch(epoch)]
+    if not meant:
+        do = "write ENGINE@EPOCH, the epoch as `kvtrail loss` shows it"
+        raise QuestionInvalid(f"{epoch!r} is no epoch", where=text, do=do)
+    stored = {stream.epoch for stream in streams if stream.engine == engine}
+    return Run(store, engine, next((number for number in meant if number in stored), meant[0]))
 
 
 def gate_runs(

@@ -91,9 +91,10 @@ def batch(
     return Incoming(DecodedBatch(head, table(event_at(seq) for seq in seqs)), heard_ns)
 
 
-def events_batch(events: Sequence[Event], *, engine: str = "engine") -> Incoming:
+def events_batch(events: Sequence[Event], *, engine: str = "engine", epoch: int = 7) -> Incoming:
     """A batch with these very events."""
-    return Incoming(DecodedBatch(header([event.seq for event in events], engine=engine), table(events)), HEARD_NS)
+    head = header([event.seq for event in events], engine=engine, epoch=epoch)
+    return Incoming(DecodedBatch(head, table(events)), HEARD_NS)
 
 
 def frame(seqs: Sequence[int], *, engine: str = "engine", produced: int = 0, drops: tuple[DropRange, ...] = ()) -> bytes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+from kvtrail_collector.errors import NotFound, QuestionInvalid
 from kvtrail_collector.gate_shapes import Condition, Gate, GateResult
 from kvtrail_collector.gate_side import Side, side_of
-from kvtrail_collector.gate_store import INVARIANTS, Run, gate_runs
+from kvtrail_collector.gate_store import INVARIANTS, Run, gate_runs, parse_run
 from kvtrail_collector.store import Store
 from kvtrail_collector.testing import memory_store
 from kvtrail_schema.events import Event
@@ -110,3 +112,19 @@ def test_what_is_no_fault_of_a_candidate_does_not_fail_it() -> None:
     assert GateResult.PASS is named(found, "invariants").result
     assert {"NAMESPACE_VIOLATION", "CORRUPT_BLOCK", "ACCOUNTING_INVALID", "GAP", "REFCOUNT_NEGATIVE"} < INVARIANTS
     assert not {"HASH_COLLISION", "CLOCK_STEP", "SCHEMA_UNKNOWN", "CONFIG_NOT_ACTIVE"} & INVARIANTS
+
+
+def test_a_run_is_named_as_it_is_shown() -> None:
+    """Hexadecimal as people see it, decimal as JSON has it, and of digits that may be either the one that is stored."""
+    with memory_store() as store:
+        for epoch in (0x1F, 0x12, 34):
+            store.submit(events_batch(run(SOUND[:1]), engine="chat@home", epoch=epoch)).result()
+        stored(store, run(SOUND[:1]), "plain")
+
+        assert [0x1F, 0x1F, 31] == [parse_run(store, f"chat@home@{text}").epoch for text in ("1f", f"{0x1F:016x}", "31")]
+        assert [0x12, 34] == [parse_run(store, f"chat@home@{text}").epoch for text in ("12", "34")]
+        assert (None, "chat@home") == (parse_run(store, "chat@home").epoch, parse_run(store, "chat@home").engine)
+        with pytest.raises(QuestionInvalid, match="as `kvtrail loss` shows it"):
+            parse_run(store, "plain@newest")
+        with pytest.raises(NotFound, match="name one that is: chat@home@0000000000000012"):
+            parse_run(store, "plain@99").accounts()

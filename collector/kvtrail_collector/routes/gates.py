@@ -24,7 +24,9 @@ def gate_routes(context: Context) -> APIRouter:
 
     @router.get("/v1/gates")
     def gate(baseline: _Run, candidate: _Run, threshold: Annotated[list[str] | None, Query()] = None) -> Response:
-        """Every condition, with its figures and its interval. Runs are ENGINE or ENGINE@EPOCH, thresholds NAME=VALUE."""
+        """Every condition, with its figures and its interval. Runs are ENGINE or ENGINE@EPOCH (hexadecimal, as it is shown,
+        or decimal), thresholds NAME=VALUE.
+        """
         before, after = parse_run(context.store, baseline), parse_run(context.store, candidate)
         return reply(gate_runs(before, after, context.clock.wall_ns(), thresholds_of(threshold or []), detecting))
 
