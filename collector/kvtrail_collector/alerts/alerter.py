@@ -27,9 +27,11 @@ from kvtrail_collector.alerts.post import Outcome, Post
 from kvtrail_collector.alerts.shapes import AuditRow, DeadLetter
 from kvtrail_collector.alerts.state import AlertState, Turn
 from kvtrail_collector.alerts.windows import Windows
+from kvtrail_collector.errors import NotFound, QuestionInvalid
 from kvtrail_collector.store import Store
 
 EVERY_S: Final = 0.5
+_SHOWN: Final = 5
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -121,7 +123,13 @@ class Alerter:
         return bool(orders)
 
     def request(self, engine: str, action: Action, seconds: float) -> bool:
-        """A person wants an action for a time. Any thread; says whether that changed anything: it may be in force already."""
+        """A person wants an action for a time. Any thread; says whether that changed anything: it may be in force already.
+
+        Raises:
+            NotFound: nobody knows the engine.
+            QuestionInvalid: nobody would be told of it.
+        """
+        self._check_reach(engine, str(action))
         with self._turn:
             now_wall_ns = self._clock.wall_ns()
             want = Want(f"by hand: {action}", action, seconds, now_wall_ns + int(seconds * NS_S))
@@ -129,6 +137,16 @@ class Alerter:
             self._order(orders, What.REQUESTED_BY_HAND, now_wall_ns)
             self._keep()
         return bool(orders)
+
+    def _check_reach(self, engine: str, text: str) -> None:
+        """Whether an order could reach an engine. Raises as `request`."""
+        known = sorted({account.stream.engine for account in self._store.accounts().values()})
+        if engine not in known:
+            do = f"name one that is: {', '.join(known[:_SHOWN])}" if known else "let it record to this collector first"
+            raise NotFound("no engine of this name was heard of", where=engine, do=do)
+        if not self._dispatch.takes(engine, text):
+            do = "add a [[target]] to the file that alerts_file names, and start the collector anew: docs/alerts.md, Webhooks"
+            raise QuestionInvalid(f"no target takes {text} to this engine", where=engine, do=do)
 
     def view(self) -> AlertView:
         """What is so now. Any thread; cheap."""

@@ -36,12 +36,14 @@ class Dispatch:
         expires_wall_ns = order.expires_wall_ns if is_release else min(order.expires_wall_ns, soon_wall_ns)
         text = str(order.action)
         for target in self._targets:
-            if target.form is Form.ORDERS and target.takes(order.engine):
-                body = order_body(order, now_wall_ns)
+            if _takes_order(target, order.engine, text):
+                is_template = target.form is Form.TEMPLATE
+                body = template_body(target.body, order) if is_template else order_body(order, now_wall_ns)
                 self._delivery.put(target, Outgoing(self._new_id(), order.engine, text, body, expires_wall_ns, is_told))
-            elif target.form is Form.TEMPLATE and target.takes(order.engine) and (not target.actions or text in target.actions):
-                body = template_body(target.body, order)
-                self._delivery.put(target, Outgoing(self._new_id(), order.engine, text, body, expires_wall_ns, is_told))
+
+    def takes(self, engine: str, text: str) -> bool:
+        """Whether any target would be sent an order of this action to this engine."""
+        return any(_takes_order(target, engine, text) for target in self._targets)
 
     def alert(self, change: Change, now_wall_ns: int) -> None:
         """To every target that takes alerts of this engine."""
@@ -59,3 +61,10 @@ class Dispatch:
             elif target.form is Form.ALERTMANAGER:
                 body = manager_body(change, target.name, fired_wall_ns, now_wall_ns)
                 self._delivery.put(target, Outgoing(self._new_id(), change.key.engine, "", body, expires_wall_ns))
+
+
+def _takes_order(target: Target, engine: str, text: str) -> bool:
+    """Whether a target is sent orders of an action to an engine."""
+    if target.form not in {Form.ORDERS, Form.TEMPLATE} or not target.takes(engine):
+        return False
+    return target.form is Form.ORDERS or not target.actions or text in target.actions

@@ -57,7 +57,8 @@ def _request(alerter: Alerter, asked: ActionAsked) -> bool:
     """A person wants an action; whether that changed anything.
 
     Raises:
-        QuestionInvalid: it is none.
+        QuestionInvalid: it is none, or no target takes it.
+        NotFound: nobody knows the engine.
     """
     try:
         return alerter.request(asked.engine, parse_action(asked.action), asked.seconds)

@@ -14,10 +14,18 @@ from kvtrail_collector.settings import Settings
 from kvtrail_collector.store import MEMORY
 from kvtrail_collector.testing import running_collector
 
-from tests.agent.degrade.orders import ENGINE
+from tests.agent.degrade.orders import ENGINE, secret_file
 from tests.collector.alerts.stories import until
+from tests.collector.frames import batch
 
 TOKENS = ("write", "read", "control")
+TARGET = """
+[[target]]
+name = "nobody-there"
+url = "http://127.0.0.1:9/v1/degrade"
+secret_file = "{secret}"
+engines = ["chat", "gone"]
+"""
 WISH = {"engine": ENGINE, "action": "stop_prefetch", "seconds": 60}
 
 
@@ -30,10 +38,14 @@ def client(tmp_path: Path) -> Iterator[httpx.Client]:
         path.write_text(f"{scope}-0123456789abcdef", encoding="utf-8")
         path.chmod(0o600)
         files[f"{scope}_token_file"] = str(path)
+    alerts = tmp_path / "alerts.toml"
+    alerts.write_text(TARGET.format(secret=secret_file(tmp_path, b"a")), encoding="utf-8")
     with (
-        running_collector(Settings(store=MEMORY, port=0, **files)) as running,
+        running_collector(Settings(store=MEMORY, port=0, alerts_file=str(alerts), **files)) as running,
         httpx.Client(base_url=running.url, trust_env=False) as speaking,
     ):
+        for engine in (ENGINE, "nobodys"):
+            running.store.submit(batch([1], engine=engine)).result(10)
         yield speaking
 
 
@@ -58,7 +70,7 @@ def test_a_wish_is_in_force_until_it_is_released(client: httpx.Client) -> None:
     until(lambda: len(ask(client).audit) >= 2)  # it is written down soon, not at once
     found = ask(client)
     assert () == found.actions
-    assert ["released_by_hand", "requested_by_hand"] == [row.what for row in found.audit]
+    assert ["released_by_hand", "requested_by_hand"] == [row.what for row in found.audit if row.what.endswith("_by_hand")]
     assert {"prefetch-waste", "events-lost"} <= {rule.name for rule in found.rules}
 
 
@@ -92,4 +104,16 @@ def test_what_is_no_wish_is_refused(client: httpx.Client, body: bytes, kind: str
     headers = {**bearing("control"), "content-type": kind}
 
     assert status == client.post("/v1/actions/request", content=body, headers=headers).status_code
+    assert () == ask(client).actions
+
+
+@pytest.mark.parametrize(
+    ("engine", "status", "advice"), [("gone", 404, "name one that is: chat"), ("nobodys", 422, "[[target]]")]
+)
+def test_a_wish_that_can_reach_nobody_is_refused(client: httpx.Client, engine: str, status: int, advice: str) -> None:
+    """An engine of whom nothing was heard, or to whom no target leads: it is said what to do, and nothing is in force."""
+    answer = client.post("/v1/actions/request", json={**WISH, "engine": engine}, headers=bearing("control"))
+
+    assert status == answer.status_code
+    assert advice in answer.json()["error"]["do"]
     assert () == ask(client).actions
