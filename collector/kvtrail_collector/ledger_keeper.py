@@ -11,15 +11,21 @@ import numpy as np
 from kvtrail_schema.clock import Clock
 
 from kvtrail_collector.errors import CollectorError
+from kvtrail_collector.ledger_open import one_moment, with_holes
 from kvtrail_collector.ledger_pass import Computed, compute, keep
 from kvtrail_collector.questions.rows import streams
-from kvtrail_collector.store import Store, Touched, take_touched
+from kvtrail_collector.store import (
+    Store,
+    Touched,
+    last_touch,
+    linked_requests,
+    settle_ops,
+    streams_with_late_ops,
+    take_touched,
+)
 
 _MOST_AT_ONCE: Final = 50_000
 _EVERY_S: Final = 1.0
-_WITH_HOLES: Final = """
-SELECT stream_id FROM seq_ranges GROUP BY stream_id HAVING count(*) > 1 UNION SELECT stream_id FROM ledger_holes
-"""
 _EXPIRED: Final = """
 INSERT INTO touched_requests BY NAME
 SELECT stream_id, req, 1 + (SELECT coalesce(max(touch), 0) FROM touched_requests) AS touch
@@ -76,12 +82,15 @@ class LedgerKeeper:
         with self._turn:
             version = self._store.version
             self._touch_expired()
+            self._touch_linked()
             with self._store.read() as cursor:
                 touched = take_touched(cursor, _MOST_AT_ONCE)
                 changed = set(_streams(touched)) | self._with_holes(cursor, version)
                 known = [stream for stream in streams(cursor) if stream.stream_id in changed]
                 now = self._clock.wall_ns()
-                computed = [compute(cursor, stream, _requests(touched, stream.stream_id), now) for stream in known]
+                computed = [
+                    compute(cursor, stream, _requests(touched, stream.stream_id), now, self._store.announce) for stream in known
+                ]
             if any(computed):
                 self._store.run(lambda connection: keep(connection, touched, computed)).result()
             self._seen_version = version  # after all of it: what failed is looked for again, also where nothing new comes
@@ -94,11 +103,19 @@ class LedgerKeeper:
             self._store.run(lambda connection: connection.execute(_EXPIRED)).result()
             self._seen_expired = expired
 
+    def _touch_linked(self) -> None:
+        """Touch the requests that hang on transfers of which rows came late."""
+        with self._store.read() as cursor, one_moment(cursor):
+            late, until = streams_with_late_ops(cursor), last_touch(cursor)
+            linked = linked_requests(cursor, late)
+        if late:
+            self._store.run(lambda connection: settle_ops(connection, linked, until)).result()
+
     def _with_holes(self, cursor: duckdb.DuckDBPyConnection, version: int) -> set[int]:
         """The streams that have holes, or had, where anything was stored since the last pass that went well."""
         if version == self._seen_version:
             return set()
-        return {int(row[0]) for row in cursor.execute(_WITH_HOLES).fetchall()}
+        return with_holes(cursor)
 
     def _count(self, computed: list[Computed]) -> int:
         """Add to the statistics."""

@@ -8,8 +8,7 @@ ended are noted, and computed by whoever asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +21,7 @@ from kvtrail_collector.facts import EndKind
 from kvtrail_collector.facts_columns import END_KINDS
 from kvtrail_collector.facts_rows import IdArray, Interval
 from kvtrail_collector.ledger_accounts import SCHEMA, account
+from kvtrail_collector.ledger_open import changed_holes, seen
 from kvtrail_collector.ledger_rows import Lives, holes_of, lives
 from kvtrail_collector.questions.rows import StreamRow
 from kvtrail_collector.store import Touched
@@ -32,7 +32,6 @@ REQUESTS_AT_ONCE: Final = 5_000
 
 _RUNNING: Final = END_KINDS.index(EndKind.RUNNING)
 _MARKS: Final = "SELECT monotonic_ns, heard_wall_ns, state FROM stream_marks WHERE stream_id = ?"
-_HOLES: Final = "SELECT start_ns, end_ns FROM ledger_holes WHERE stream_id = ? ORDER BY start_ns"
 _DELETE: Final = """
 DELETE FROM request_ledgers AS old USING done_in AS done WHERE old.stream_id = done.stream_id AND old.req = done.req
 """
@@ -59,15 +58,25 @@ class Computed:
         return bool(len(self.done) or self.changed)
 
 
-def compute(cursor: duckdb.DuckDBPyConnection, stream: StreamRow, touched: IdArray, now_wall_ns: int) -> Computed:
-    """The ledgers of those of some touched requests of a stream that can be computed now. Worker thread."""
+def compute(
+    cursor: duckdb.DuckDBPyConnection,
+    stream: StreamRow,
+    touched: IdArray,
+    now_wall_ns: int,
+    announce: Callable[[int, int], None],
+) -> Computed:
+    """The ledgers of those of some touched requests of a stream that can be computed now. Worker thread.
+
+    What comes while they are computed must touch them: so up to when they go is announced before events are looked at.
+    """
     found = lives(cursor, stream.stream_id, touched)
     holes = holes_of(cursor, stream.stream_id)
-    known = [(int(start), int(end)) for start, end in cursor.execute(_HOLES, [stream.stream_id]).fetchall()]
     ended = found.end_ns >= 0
     settled = ended & (found.end_ns + SETTLED_NS <= _reached_ns(cursor, stream.stream_id, now_wall_ns))
     tables = [_running(stream, found, ~ended)]
     places = np.flatnonzero(settled)
+    if len(places):
+        announce(stream.stream_id, int(found.end_ns[places].max()))
     for own in np.array_split(places, -(-len(places) // REQUESTS_AT_ONCE) or 1):
         if len(own):
             span = int(found.arrived_ns[own].min()), int(found.end_ns[own].max())
@@ -77,7 +86,7 @@ def compute(cursor: duckdb.DuckDBPyConnection, stream: StreamRow, touched: IdArr
         rows=pa.concat_tables(tables),
         done=np.setdiff1d(touched, found.req[ended & ~settled]),
         holes=tuple(holes),
-        changed=tuple(sorted(set(holes) ^ set(known))),
+        changed=changed_holes(cursor, stream.stream_id, holes),
     )
 
 
@@ -110,24 +119,14 @@ _NOTHING_YET: Final[dict[str, list[int]]] = {"labels": [], "parts_ns": [], "hidd
 def keep(connection: duckdb.DuckDBPyConnection, touched: Touched, computed: list[Computed]) -> None:
     """Write what was computed, and forget what touched it. Runs on the writer's thread, in one transaction."""
     done = _done(touched, computed)
-    with _seen(connection, "done_in", done.requests):
+    with seen(connection, "done_in", done.requests):
         connection.execute(_DELETE)
-    with _seen(connection, "ledgers_in", pa.concat_tables([each.rows for each in computed])):
+    with seen(connection, "ledgers_in", pa.concat_tables([each.rows for each in computed])):
         connection.execute(_INSERT)
     for each in computed:
         if each.changed:
             _keep_holes(connection, each)
     done.forget(connection)
-
-
-@contextmanager
-def _seen(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> Iterator[None]:
-    """Let SQL see a table under a name."""
-    connection.register(name, table)
-    try:
-        yield
-    finally:
-        connection.unregister(name)
 
 
 def _keep_holes(connection: duckdb.DuckDBPyConnection, computed: Computed) -> None:

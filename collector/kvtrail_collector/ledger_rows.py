@@ -14,9 +14,7 @@ from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.facts_rows import IdArray, Interval, merged
 from kvtrail_collector.questions.rows import StreamRow, named_rows
-
-LOOK_NS: Final = 60_000_000_000
-"""How long before the first arrival and after the last end transfers and steps are looked for."""
+from kvtrail_collector.store.reach import LOOK_NS
 
 COLUMNS: Final = (
     *("seq", "t_ns", "kind", "ns", "req", "op", "prefetch", "step", "tier", "src", "dst", "queue", "reason", "bytes"),

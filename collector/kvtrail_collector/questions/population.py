@@ -13,20 +13,16 @@ from kvtrail_collector.facts_names import declared, models, tenants
 from kvtrail_collector.facts_rows import IdArray, IntArray
 from kvtrail_collector.ledger_accounts import SCHEMA, Accounts, account
 from kvtrail_collector.ledger_codes import cause_places
+from kvtrail_collector.ledger_open import one_moment, open_requests, seen
 from kvtrail_collector.ledger_paint import Tally
 from kvtrail_collector.ledger_rows import holes_of, last_ns, lives
 from kvtrail_collector.population import Population, cause_of
 from kvtrail_collector.questions.rows import StreamRow
 
-_OPEN: Final = """
-SELECT stream_id, req FROM touched_requests WHERE stream_id IN (SELECT unnest(?::INTEGER[]))
-UNION SELECT stream_id, req FROM request_ledgers WHERE end_kind = 4 AND stream_id IN (SELECT unnest(?::INTEGER[]))
-"""
-_KEPT: Final = """
-FROM request_ledgers AS kept
-WHERE stream_id IN (SELECT unnest(?::INTEGER[])) AND end_kind != 4
-    AND NOT EXISTS (FROM touched_requests AS open WHERE open.stream_id = kept.stream_id AND open.req = kept.req)
-"""
+_KEPT: Final = f"""
+SELECT {", ".join(SCHEMA.names)} FROM request_ledgers ANTI JOIN open_in USING (stream_id, req)
+WHERE stream_id IN (SELECT unnest(?::INTEGER[]))
+"""  # noqa: S608  # names of ours
 _NAMES: Final = f"""SELECT ns, "text" FROM events WHERE kind = {Kind.NAMESPACE_DECLARED.value} AND ns IS NOT NULL"""  # noqa: S608  # a constant of ours
 
 
@@ -45,22 +41,24 @@ def stored_population(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow]
 
     About a microsecond for each request whose ledger is kept; those still open cost a look at the events around them.
     """
-    ids = [stream.stream_id for stream in wanted]
-    kept = cursor.execute(f"SELECT {', '.join(SCHEMA.names)} {_KEPT}", [ids]).to_arrow_table().cast(SCHEMA)
-    accounts = Accounts.of(pa.concat_tables([kept, *_open(cursor, wanted)]))
-    known = declared(cursor.execute(_NAMES).fetchall())
+    with one_moment(cursor):
+        accounts = Accounts.of(pa.concat_tables(_ledgers(cursor, wanted)))
+        known = declared(cursor.execute(_NAMES).fetchall())
     model, tenant = models(accounts.ns, known), tenants(accounts.ns, known)
     return StoredPopulation(
         _population(accounts, model.numbers, tenant.numbers), accounts.stream, accounts.req, model.names, tenant.names
     )
 
 
-def _open(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow]) -> list[pa.Table]:
-    """The ledgers of requests that are not kept: they run, or rows of them came since."""
+def _ledgers(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow]) -> list[pa.Table]:
+    """The ledgers that are kept, and those that are not: their requests run, or something came that changes them."""
     ids = [stream.stream_id for stream in wanted]
-    table = cursor.execute(_OPEN, [ids, ids]).to_arrow_table()
-    stream_id, req = table["stream_id"].to_numpy(), table["req"].to_numpy().astype(np.uint64)
-    return [_open_of(cursor, stream, req[stream_id == stream.stream_id]) for stream in wanted if stream.stream_id in stream_id]
+    table = open_requests(cursor, ids)
+    with seen(cursor, "open_in", table):
+        kept = cursor.execute(_KEPT, [ids]).to_arrow_table().cast(SCHEMA)
+    stream_id, req = table["stream_id"].to_numpy(), np.asarray(table["req"].to_numpy(), dtype=np.uint64)
+    present = [stream for stream in wanted if stream.stream_id in stream_id]
+    return [kept, *(_open_of(cursor, stream, np.unique(req[stream_id == stream.stream_id])) for stream in present)]
 
 
 def _open_of(cursor: duckdb.DuckDBPyConnection, stream: StreamRow, req: IdArray) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from kvtrail_collector.store.account import Account, Incoming, Receipt
 from kvtrail_collector.store.fresh import MEMORY
+from kvtrail_collector.store.late_ops import last_touch, linked_requests, settle_ops, streams_with_late_ops
 from kvtrail_collector.store.positions import Place, Position, Positions, Reached
 from kvtrail_collector.store.quarantine import Quarantined
 from kvtrail_collector.store.seal_policy import SealPolicy
@@ -27,5 +28,9 @@ __all__ = [
     "SealPolicy",
     "Store",
     "Touched",
+    "last_touch",
+    "linked_requests",
+    "settle_ops",
+    "streams_with_late_ops",
     "take_touched",
 ]

@@ -18,8 +18,10 @@ from kvtrail_collector.projections import INCOMING, Projection
 from kvtrail_collector.store.account import Account
 from kvtrail_collector.store.foreign import map_duckdb_errors
 from kvtrail_collector.store.hot import ALL_COLUMNS, COMMON, COMMON_COLUMNS, WIDE, rare_rows
+from kvtrail_collector.store.late import NOTHING_LATE, find_late
 from kvtrail_collector.store.plan import Plan
 from kvtrail_collector.store.positions import write_positions
+from kvtrail_collector.store.reach import Reach
 from kvtrail_collector.store.touched import touch
 
 _I32, _I64, _U8, _U16, _U64 = pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint64()
@@ -62,17 +64,23 @@ WHEN NOT MATCHED THEN INSERT BY NAME
 """
 
 
-def commit(connection: duckdb.DuckDBPyConnection, plan: Plan, projections: Sequence[Projection], *, where: str) -> None:
+def commit(
+    connection: duckdb.DuckDBPyConnection, plan: Plan, projections: Sequence[Projection], *, where: str, reach: Reach
+) -> None:
     """Write a plan. After it returns everything is on disk; after it raises nothing is.
 
     Raises:
         StoreError: a statement failed and the transaction was rolled back.
     """
-    with map_duckdb_errors(where), transaction(connection):
-        write_books(connection, plan)
-        write_positions(connection, plan.positions)
-        if plan.rows is not None:
-            _write_rows(connection, plan.rows, projections)
+    with reach.commit():
+        late = find_late(plan.rows, reach) if plan.rows is not None else NOTHING_LATE
+        with map_duckdb_errors(where), transaction(connection):
+            write_books(connection, plan)
+            write_positions(connection, plan.positions)
+            if plan.rows is not None:
+                _write_rows(connection, plan.rows, projections)
+            late.touch(connection)
+        reach.remember(late.notes)
 
 
 @contextmanager

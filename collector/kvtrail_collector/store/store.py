@@ -27,6 +27,7 @@ from kvtrail_collector.store.migrate import migrate
 from kvtrail_collector.store.parts import ALL, Part
 from kvtrail_collector.store.positions import Position, Positions, load_positions
 from kvtrail_collector.store.quarantine import Quarantined
+from kvtrail_collector.store.reach import Reach
 from kvtrail_collector.store.seal_open import open_parts
 from kvtrail_collector.store.seal_policy import SealPolicy
 from kvtrail_collector.store.sealer import Sealer, SealStatistics
@@ -46,10 +47,9 @@ class Store:
     """Owns the file from `open` to `close`; no other process can open it meanwhile, not even to read."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, writer: Writer, projections: Sequence[Projection], where: str
+        self, connection: duckdb.DuckDBPyConnection, writer: Writer, projections: Sequence[Projection], where: str, reach: Reach
     ) -> None:
-        self._projections = projections
-        self._where = where
+        self._projections, self._where, self._reach = projections, where, reach
         self._writer = writer
         self._lock = threading.Lock()
         self._connection = connection  # guarded by _lock; makes cursors, runs nothing itself
@@ -94,13 +94,13 @@ class Store:
                 with transaction(connection):
                     make_views(connection)
                 inbox = Inbox(capacity=queue_batches, capacity_bytes=queue_bytes)
-                positions = load_positions(connection)
-                writer = Writer(connection.cursor(), accounts, projections, inbox, where=path, positions=positions)
+                positions, reach = load_positions(connection), Reach.load(connection)
+                writer = Writer(connection.cursor(), accounts, projections, inbox, where=path, reach=reach, positions=positions)
             except BaseException:
                 connection.close()
                 raise
             fresh.keep()
-        store = cls(connection, writer, projections, path)
+        store = cls(connection, writer, projections, path, reach)
         if seal is not None:
             store._begin_sealing(seal, parts, clock or SystemClock())
         return store
@@ -156,6 +156,14 @@ class Store:
         Every request is touched, so that what is computed outside ingest is computed again, too.
         """
         return self._writer.run(self._rebuild)
+
+    def announce(self, stream_id: int, end_ns: int) -> None:
+        """Say that what follows from a stream's rows up to a time is computed now, on a cursor of which nothing was asked yet.
+
+        Rows that are committed later and change it touch its requests. Any thread but the writer's; waits for the commit
+        that is under way.
+        """
+        self._reach.announce(stream_id, end_ns)
 
     def accounts(self) -> dict[Stream, Account]:
         """The books of all streams, as the last commit left them. Any thread; cheap."""

@@ -155,6 +155,15 @@ TOUCHED_REQUESTS: Final = sa.Table(
 )
 """Requests of which rows arrived since somebody last computed what follows from them; see `touched.py`."""
 
+TOUCHED_OPS: Final = sa.Table(
+    "touched_ops",
+    METADATA,
+    _stream_column(),
+    sa.Column("op", U64, nullable=False),
+    sa.Column("touch", sa.BigInteger, nullable=False),
+)
+"""Transfers of which rows came late, until somebody finds out whose ledgers hang on them; see `late_ops.py`."""
+
 REQUESTS: Final = sa.Table(
     "requests",
     METADATA,

@@ -27,6 +27,7 @@ from kvtrail_collector.store.foreign import map_duckdb_errors
 from kvtrail_collector.store.inbox import Delivery, Errand, Inbox, InboxStatistics, Outcome, Task
 from kvtrail_collector.store.plan import make_plan
 from kvtrail_collector.store.positions import Position, Positions, advance, write_positions
+from kvtrail_collector.store.reach import Reach
 
 GROUP_ROWS: Final = 4 * ROW_GROUP
 """The most rows of one transaction, so that a commit never stalls for long."""
@@ -70,8 +71,10 @@ class Writer:
         inbox: Inbox,
         *,
         where: str,
+        reach: Reach,
         positions: Positions | None = None,
     ) -> None:
+        self._reach = reach
         self._connection = connection  # used by the writer's thread alone
         self._projections = projections
         self._inbox = inbox
@@ -241,7 +244,7 @@ class Writer:
         accounts, positions = self.accounts(), self.positions()
         moved = advance(positions, (share.position for share in group))
         plan = replace(make_plan(accounts, [share.incoming for share in group]), positions=moved)
-        commit(self._connection, plan, self._projections, where=self._where)
+        commit(self._connection, plan, self._projections, where=self._where, reach=self._reach)
         with self._lock:
             self._accounts = {**accounts, **plan.after}
             self._positions = {**positions, **moved}

@@ -12,6 +12,7 @@ from kvtrail_collector.store.commit import commit
 from kvtrail_collector.store.hot import HOT_SQL
 from kvtrail_collector.store.migrate import migrate
 from kvtrail_collector.store.plan import Plan, make_plan
+from kvtrail_collector.store.reach import Reach
 
 from tests.collector.frames import batch, dropped, span
 
@@ -63,7 +64,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(":memory:") as open_one:
         migrate(open_one, where="memory")
         first = make_plan({}, [batch(span(1, 10)), batch(span(21, 30), drops=(dropped(11, 12),))])
-        commit(open_one, first, PROJECTIONS, where="memory")
+        commit(open_one, first, PROJECTIONS, where="memory", reach=Reach({}, {}))
         yield open_one
 
 
@@ -83,7 +84,7 @@ def test_a_failure_at_any_statement_leaves_nothing(connection: duckdb.DuckDBPyCo
     for place in range(1, MOST_STATEMENTS):
         failing: Any = FailsAt(connection, place)
         try:
-            commit(failing, plan, PROJECTIONS, where="memory")
+            commit(failing, plan, PROJECTIONS, where="memory", reach=Reach({}, {}))
         except StoreBroken:
             failures += 1
 
@@ -99,7 +100,7 @@ def test_a_failure_at_any_statement_leaves_nothing(connection: duckdb.DuckDBPyCo
 def test_what_was_written_is_what_was_planned(connection: duckdb.DuckDBPyConnection) -> None:
     """The books read back from the tables are those of the plan, also after ranges grew together."""
     plan = next_plan(connection)
-    commit(connection, plan, PROJECTIONS, where="memory")
+    commit(connection, plan, PROJECTIONS, where="memory", reach=Reach({}, {}))
     rows = connection.execute(f"FROM ({HOT_SQL}) SELECT stream_id, count(*) GROUP BY ALL ORDER BY ALL").fetchall()
 
     assert load_accounts(connection) == plan.after
