@@ -110,17 +110,17 @@ class LmcacheBatches:
         name, t_ns = fields.get("event_type"), state.last_ns
         strange = {one: value for one, value in fields.items() if one not in _KNOWN}
         decoded.unknown.update(f"field {one}" for one in strange)
-        if name not in {"store", "delete", "access", "config"}:
+        if not isinstance(name, str) or name not in {"store", "delete", "access", "config"}:
             called = name[:80] if isinstance(name, str) else shown(name)
             decoded.unknown[f"event {called}"] += 1
             part.add(protocol_error(t_ns, f"unknown event {called}"), redacted(self._key, fields))
             return
-        decoded.seen[str(name)] += 1
+        decoded.seen[name] += 1
         if strange:
             part.add(protocol_error(t_ns, f"unknown fields of {name}"), redacted(self._key, strange))
         try:
             at = _At(decoded, part, state, tier_of(fields), t_ns)
-            self._known(at, str(name), fields, seq)
+            self._known(at, name, fields, seq)
         except ForeignInvalid as error:
             decoded.quarantine(part, t_ns, Bad(f"batch {seq} ({name})", str(error)))
 

@@ -91,7 +91,7 @@ def test_removal_of_what_nobody_saw_come() -> None:
 )
 def test_media(medium: str | None, fields: dict[str, object], tier: Tier) -> None:
     """Every medium that an engine names is a tier; storage elsewhere is remote."""
-    decoded = VllmEvents(KEY).decode(payload(stored(1, **(fields | {"medium": medium}))))
+    decoded = VllmEvents(KEY).decode(payload(stored(1) | fields | {"medium": medium}))
 
     assert [tier] == [one.tier for one in created(decoded)]
 
