@@ -54,7 +54,7 @@ def run_live(  # noqa: PLR0917 - what to do, where, and whom to tell
 ) -> None:
     """Make every run that is not there; a recording whose judgement is missing is judged and not run again.
 
-    Blocks for a little over a minute a run.
+    Blocks for a little under a minute a run.
 
     Raises:
         InputInvalid: a run lost events, so that nothing can be said about it.

@@ -1,4 +1,4 @@
-"""The engine and the load of a drill: a minute, in which a fault strikes often enough for anybody to tell it from chance.
+"""The engine and the load of a drill: three quarters of a minute, in which a fault strikes often enough for anybody to tell it from chance.
 
 As in the demo most of a step's time is its floor, slept away, so that two cores carry it.
 """
@@ -31,7 +31,7 @@ from kvtrail_engine.settings import (
     TierSettings,
 )
 
-DURATION_S: Final = 60.0
+DURATION_S: Final = 48.0
 RATE_PER_S: Final = 60.0
 DOCUMENT_SHARE: Final = 0.08
 DOCUMENT_TOKENS: Final = (128, 448)
@@ -80,6 +80,8 @@ def drilled(scenario: Scenario, directory: Path) -> Iterator[Drilled]:
     hints = Hints(HINT_LEAD_NS) if scenario.fault == "late-prefetch" else None
     if hints is not None:
         settings = _with_prefetch(settings)
+    if scenario.fault == "host-pressure":
+        settings = _with_roomy_host(settings)
     yield _drilled(scenario, settings, Means(hints=hints))
 
 
@@ -116,6 +118,12 @@ def _with_remote(settings: EngineSettings, server: RedisProcess) -> EngineSettin
         cooldown_ns=100 * MS,
     )
     return replace(settings, nvme=replace(settings.nvme, slots=0), guest_slots=0, remote=remote)
+
+
+def _with_roomy_host(settings: EngineSettings) -> EngineSettings:
+    """A host pool that holds what comes back, above an nvme that nobody should have to wait for."""
+    floor = FloorSettings(read_latency_ns=80 * MS, write_latency_ns=6 * MS, bytes_per_s=40_000_000)
+    return replace(settings, host=replace(settings.host, slots=4096), nvme=replace(settings.nvme, floor=floor))
 
 
 def _with_prefetch(settings: EngineSettings) -> EngineSettings:
