@@ -80,6 +80,7 @@ class Attribution(msgspec.Struct, frozen=True):
     blame: tuple[BlameRow, ...] = ()
     exemplars: tuple[str | int, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    notes: tuple[str, ...] = ()
     device: str | None = None
 
 

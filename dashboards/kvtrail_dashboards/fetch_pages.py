@@ -16,6 +16,7 @@ from kvtrail_dashboards.page_answers import (
     PrefetchFlow,
     Pressure,
     Recorder,
+    Spikes,
     Tenants,
     Tiers,
     Verdicts,
@@ -25,6 +26,8 @@ from kvtrail_dashboards.settings import load_settings
 FRESH_S: Final = 5
 RULES_FRESH_S: Final = 60
 """Asking every rule costs the collector more than all else."""
+SPIKES_FRESH_S: Final = 30
+"""Searching a whole night takes the collector a second."""
 _ENTRIES: Final = 32
 
 
@@ -40,6 +43,13 @@ def fetch_latency(asked: Asked, ttft_ms: int, tpot_ms: int) -> Latency:
     """TTFT and TPOT over time."""
     with CollectorClient(load_settings(os.environ)) as client:
         return client.latency(asked, ttft_ms=ttft_ms, tpot_ms=tpot_ms)
+
+
+@st.cache_data(ttl=SPIKES_FRESH_S, max_entries=_ENTRIES, show_spinner=False)
+def fetch_spikes(engine: str) -> Spikes:
+    """All slow stretches of an engine; the collector searches for about a second."""
+    with CollectorClient(load_settings(os.environ)) as client:
+        return client.page("/v1/spikes", Asked(engine), Spikes)
 
 
 @st.cache_data(ttl=RULES_FRESH_S, max_entries=_ENTRIES, show_spinner=False)
@@ -110,6 +120,6 @@ def forget_pages() -> None:
     """Ask anew on the next run."""
     for ask in (
         *(fetch_engines, fetch_latency, fetch_verdicts, fetch_pressure, fetch_tiers),
-        *(fetch_tenants, fetch_prefetch, fetch_recorder, fetch_event, fetch_block),
+        *(fetch_spikes, fetch_tenants, fetch_prefetch, fetch_recorder, fetch_event, fetch_block),
     ):
         ask.clear()

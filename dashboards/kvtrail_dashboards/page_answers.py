@@ -68,6 +68,23 @@ class Latency(msgspec.Struct, frozen=True):
     device: str | None = None
 
 
+class SpikeRow(msgspec.Struct, frozen=True):
+    """One slow stretch of arrivals, [start, end)."""
+
+    start_ns: int
+    end_ns: int
+    requests: int = 0
+    p95_ms: float = 0.0
+    p99_ms: float = 0.0
+    usual_p95_ms: float = 0.0
+
+
+class Spikes(msgspec.Struct, frozen=True):
+    """The slow stretches of an engine, the latest first."""
+
+    spikes: tuple[SpikeRow, ...] = ()
+
+
 class Action(msgspec.Struct, frozen=True):
     """A degrade action that was not cleared."""
 

@@ -106,6 +106,13 @@ def bucket(start_ns: int) -> Json:
     }
 
 
+def spikes(*borders_s: tuple[int, int]) -> Json:
+    """The slow stretches, between these seconds; the latest first."""
+    slow = {"requests": 600, "p95_ms": 150.0, "p99_ms": 220.0, "usual_p95_ms": 30.0}
+    rows = [{"start_ns": start * SECOND_NS, "end_ns": end * SECOND_NS, **slow} for start, end in borders_s or ((40, 60),)]
+    return {"schema": 1, "device": "cpu-emulated", "clock_offset_ns": WALL_OFFSET_NS, "spikes": rows}
+
+
 def requests(count: int = 3) -> Json:
     """The slowest requests; the first has an id that no float holds."""
     rows = [
@@ -192,5 +199,6 @@ def all_answers(**changes: Json) -> Mapping[str, Json]:
         "series": series(),
         "attribution": attribution(),
         "requests": requests(),
+        "spikes": spikes(),
     } | changes
     return {f"/v1/{name}": answer for name, answer in named.items()} | {"/v1/requests/": why()}

@@ -34,7 +34,7 @@ def test_a_spike_is_told_with_code_certainty_action_and_figures(open_page: Open)
 
 def test_a_healthy_run_says_so_and_still_shows_its_latency(open_page: Open) -> None:
     """No spike is no blank page: the chart and the slowest requests stay."""
-    page, script = open_page(all_answers(attribution=answers.no_spike()))
+    page, script = open_page(all_answers(attribution=answers.no_spike(), spikes=answers.spikes() | {"spikes": []}))
     text = said(page)
 
     assert "No spike: no stretch of time is slower than chance makes one." in text
@@ -90,6 +90,55 @@ def test_the_window_can_be_kept_and_left_again(open_page: Open) -> None:
     assert kept == SPIKE
     assert link_of(page) == {}
     assert ["start_ns" in params for params in script.params_of("/v1/attribution")] == [False, True]
+
+
+def test_a_spike_is_picked_from_the_list_of_all(open_page: Open) -> None:
+    """By keyboard as by mouse: the link holds the one that was picked, and leaves what belonged to the one before."""
+    given = all_answers(spikes=answers.spikes((70, 80), (40, 60)))
+    page, script = open_page(given, request="r-1", event="engine-a/7/0/3")
+    page.selectbox(key="spike-choice").select_index(1).run()
+    picked = link_of(page)
+    page.selectbox(key="spike-choice").select_index(0).run()
+
+    assert picked == {"start_ns": "70000000000", "end_ns": "80000000000"}
+    assert link_of(page) == {}
+    assert [params.get("start_ns") for params in script.params_of("/v1/attribution")] == [None, "70000000000"]
+
+
+def test_the_list_says_which_spike_a_link_is_about(open_page: Open) -> None:
+    """A window that covers most of a spike is that spike; any other is another stretch of time."""
+    given = all_answers(spikes=answers.spikes((70, 80), (40, 60)))
+    spike = open_page(given, start_ns="41000000000", end_ns="60000000000")[0].selectbox(key="spike-choice")
+    other = open_page(given, start_ns="1", end_ns="9")[0].selectbox(key="spike-choice")
+
+    assert spike.format_func(spike.value).endswith("22:14:00 to 22:14:20 UTC (20 s): P95 150 ms, else 30.0 ms")
+    assert other.format_func(other.value) == "another stretch of time, which the link holds"
+
+
+def test_several_slow_stretches_of_which_none_stands_out_are_no_good_news(open_page: Open) -> None:
+    """Each may hide the others from the search; the page says so, and offers them."""
+    page, _ = open_page(all_answers(attribution=answers.no_spike(), spikes=answers.spikes((70, 80), (40, 60))))
+
+    assert "2 stretches of time were slow, though none stands out" in said(page)
+    assert not page.success
+
+
+def test_what_an_explanation_stands_on_is_there_for_whoever_doubts_it(open_page: Open) -> None:
+    """Windows, quantile, what was left out, and the command that asks the same."""
+    noted = answers.attribution(notes=["the reference had a spell of 9 s in it, which was left out"])
+    text = said(open_page(all_answers(attribution=noted))[0])
+
+    assert "Compared with: 2023-11-14 22:13:30 to 22:14:00 UTC (30.0 s), 1,000 requests, events cover 100 % of it." in text
+    assert "the slowest 5 % of both (from P95 on)" in text
+    assert "The reference had a spell of 9 s in it, which was left out." in text
+    assert "kvtrail attribute --engine engine-a --start-ns 40000000000 --end-ns 60000000000" in text
+
+
+def test_a_collector_that_cannot_list_spikes_costs_nothing_but_the_list(open_page: Open) -> None:
+    """An older collector still explains."""
+    page, _ = open_page({path: answer for path, answer in all_answers().items() if path != "/v1/spikes"})
+
+    assert "`TIER_SLOW`" in said(page)
 
 
 def test_another_stretch_can_be_explained(open_page: Open) -> None:

@@ -1,18 +1,57 @@
-"""TTFT percentiles over time, with the spike and its reference marked."""
+"""TTFT percentiles over time, with the spike and its reference marked; other spikes can be clicked, any stretch be drawn."""
+
+from collections.abc import Sequence
+from typing import Final
 
 import altair as alt
 import pandas as pd
 
 from kvtrail_dashboards.charts.palette import NEUTRAL, PERCENTILE, SPIKE, Chart
-from kvtrail_dashboards.compute.latency import OF_DAYS_FROM_MS, LatencyView
+from kvtrail_dashboards.compute.latency import OF_DAYS_FROM_MS, Band, LatencyView
 
+PICKED: Final = "picked"
+DRAWN: Final = "drawn"
 _NAMES = ["P99", "P95", "P50"]
+_UTC: Final = alt.Scale(type="utc")
+_HEIGHT_PX: Final = 320
 
 
 def latency_chart(view: LatencyView) -> Chart:
     """The chart. Draws only; at most 150 points a line."""
-    marks = [_bands(view), _band_names(view)] if view.bands else []
-    return alt.layer(*marks, _lines(view)).properties(height=320)
+    return alt.layer(*_marks(view), _lines(view)).properties(height=_HEIGHT_PX)
+
+
+def latency_picker(view: LatencyView, spikes: Sequence[Band]) -> Chart:
+    """The chart, of which each spike can be clicked (`PICKED` holds its `place`) and any stretch drawn (`DRAWN`, over `at`)."""
+    lines = _lines(view).add_params(alt.selection_interval(name=DRAWN, encodings=["x"]))
+    spots = [_spots(spikes)] if spikes else []
+    return alt.layer(*_marks(view), *spots, lines).properties(height=_HEIGHT_PX)
+
+
+def _marks(view: LatencyView) -> list[alt.Chart]:
+    """The stretches that are compared."""
+    return [_bands(view), _band_names(view)] if view.bands else []
+
+
+def _spots(spikes: Sequence[Band]) -> alt.Chart:
+    """A ground with a dashed border for each spike that can be explained."""
+    rows = [(place, band.start, band.end) for place, band in enumerate(spikes)]
+    frame = pd.DataFrame(rows, columns=["place", "start", "end"])
+    picked = alt.selection_point(name=PICKED, fields=["place"], on="click", clear=False)
+    drawn: alt.Chart = (
+        alt.Chart(frame)
+        .mark_rect(fill=SPIKE, fillOpacity=0.08, stroke=SPIKE, strokeOpacity=0.7, strokeDash=[4, 3], cursor="pointer")
+        .encode(
+            x=alt.X("start:T", scale=_UTC),
+            x2="end:T",
+            tooltip=[
+                alt.Tooltip("start:T", title="explain the spike from", format="%H:%M:%S", formatType="utc"),
+                alt.Tooltip("end:T", title="to, UTC", format="%H:%M:%S", formatType="utc"),
+            ],
+        )
+        .add_params(picked)
+    )
+    return drawn
 
 
 def _lines(view: LatencyView) -> alt.Chart:
@@ -29,7 +68,7 @@ def _lines(view: LatencyView) -> alt.Chart:
         alt.Chart(frame)
         .mark_line(color=PERCENTILE, point=alt.OverlayMarkDef(color=PERCENTILE, size=14))
         .encode(
-            x=alt.X("at:T", scale=alt.Scale(type="utc"), title="time of arrival, UTC", axis=_axis(view)),
+            x=alt.X("at:T", scale=_UTC, title="time of arrival, UTC", axis=_axis(view)),
             y=alt.Y("ms:Q", title=view.title, scale=alt.Scale(zero=True)),
             strokeDash=alt.StrokeDash("name:N", sort=_NAMES, legend=key),
             strokeWidth=alt.StrokeWidth("name:N", sort=_NAMES, scale=alt.Scale(range=[2.5, 1.5, 1.5]), legend=key),
@@ -58,7 +97,7 @@ def _bands(view: LatencyView) -> alt.Chart:
         _band_base(view)
         .mark_rect(opacity=0.14)
         .encode(
-            x=alt.X("start:T", scale=alt.Scale(type="utc")),
+            x=alt.X("start:T", scale=_UTC),
             x2="end:T",
             color=alt.when(alt.datum.name == "spike").then(alt.value(SPIKE)).otherwise(alt.value(NEUTRAL)),
         )
@@ -71,7 +110,7 @@ def _band_names(view: LatencyView) -> alt.Chart:
     drawn: alt.Chart = (
         _band_base(view)
         .mark_text(align="left", baseline="top", dx=4, dy=4, fontSize=12, color=NEUTRAL)
-        .encode(x=alt.X("start:T", scale=alt.Scale(type="utc")), y=alt.value(0), text="name:N")
+        .encode(x=alt.X("start:T", scale=_UTC), y=alt.value(0), text="name:N")
     )
     return drawn
 

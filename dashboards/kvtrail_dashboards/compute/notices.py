@@ -83,10 +83,16 @@ def notices_of_losses(loss: Loss, engine: str | None) -> Iterator[Notice]:
         yield Notice(Level.WARNING, f"{dropped:,} events were dropped on the way ({stages}).", do)
 
 
-def no_spike(attribution: Attribution) -> Notice | None:
-    """Said in place of a verdict when no window was found."""
+def no_spike(attribution: Attribution, slow_stretches: int = 0) -> Notice | None:
+    """Said in place of a verdict when no window was found: that of several, none stands out, is not that all is well."""
     if attribution.window is not None:
         return None
+    if slow_stretches:
+        several = "A stretch of time was" if slow_stretches == 1 else f"{slow_stretches} stretches of time were"
+        what = f"{several} slow, though none stands out from all the rest."
+        return Notice(
+            Level.WARNING, what, "Choose one of them in the list above or on the chart: it is compared with the time around it."
+        )
     what = _sentence(attribution.why_not or "no spike: the slow requests are no slower than before")
     level = Level.GOOD if what.startswith(_NO_SPIKE) else Level.NOTE
     return Notice(

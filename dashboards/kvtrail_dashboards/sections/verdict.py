@@ -20,13 +20,13 @@ from kvtrail_dashboards.sections.text import plain
 _MOST_EVENTS: Final = 10
 
 
-def verdict_section(explanation: Explanation, names: Names, view: View) -> None:
-    """The verdicts by share, or the reason why there is none."""
+def verdict_section(explanation: Explanation, names: Names, view: View, slow_stretches: int = 0) -> None:
+    """The verdicts by share, or the reason why there is none; `slow_stretches` are those that there are to choose from."""
     attribution = explanation.attribution
     happened = what_happened(attribution, wall_time(explanation.series))
     if happened:
         st.markdown(plain(happened))
-    show_notice(no_spike(attribution))
+    show_notice(no_spike(attribution, slow_stretches))
     show_notice(not_identified(attribution))
     for verdict in attribution.verdicts:
         _show(words_of(verdict, names), replace(view, engine=explanation.engine))
