@@ -10,8 +10,12 @@ from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.population import Population
 from kvtrail_collector.window_reference import quiet_part
 from kvtrail_collector.window_scan import SECOND_NS, find_spells
+from kvtrail_collector.window_series import series_of
 
 MAX_P_VALUE: Final = 0.005
+MAX_P_VALUE_IN_SHORT: Final = 0.02
+SHORT_NS: Final = 90 * SECOND_NS
+"""In a short run few orders of its stretches differ, and only a plain spell is rarer than this."""
 MIN_LIFT_NS: Final = {Measure.TTFT: 5_000_000, Measure.GAPS: 1_000_000}
 REFERENCE_IN_WINDOWS: Final = 5
 _WARM_UP_SHARE: Final = 0.08
@@ -51,8 +55,9 @@ def warm_up_end_ns(population: Population) -> int:
 def search_window(population: Population, *, seed: int) -> Interval | None:
     """The costliest spike in a population that is not empty, or None where no candidate is better than chance."""
     warm = population.arrived_in(warm_up_end_ns(population), int(population.arrived_ns[-1]) + 1)
-    spells = find_spells(warm.arrived_ns, warm.latency_ns, seed=seed)
-    sure = (spell for spell in spells if spell.p_value <= MAX_P_VALUE)
+    spells = find_spells(series_of(warm), seed=seed)
+    most = MAX_P_VALUE_IN_SHORT if int(population.arrived_ns[-1] - population.arrived_ns[0]) < SHORT_NS else MAX_P_VALUE
+    sure = (spell for spell in spells if spell.p_value <= most)
     return next(((spell.start_ns, spell.end_ns) for spell in sure), None)
 
 

@@ -67,14 +67,14 @@ class Grid:
         best = int(near._scores(np.arange(bins)[np.newaxis])[0, 0].argmax())
         return Best(score, int(pairs[best, 0]), int(pairs[best, 1]))
 
-    def shuffled_scores(self, block: int, orders: int, rng: np.random.Generator) -> FloatArray:
-        """The best score of each threshold with stretches of so many bins in other orders, cut at random places."""
-        bins = len(self.counts)
-        stretches = np.arange(bins) // ceil(bins / max(bins // block, 2))
-        rank = rng.random((orders, int(stretches[-1]) + 1))
-        shifted = (np.arange(bins) + rng.integers(0, bins, size=(orders, 1))) % bins
-        mixed = np.take_along_axis(shifted, np.argsort(rank[:, stretches], axis=1, kind="stable"), axis=1)
-        return np.asarray(self._scores(mixed).max(axis=2).T)
+    def best_scores(self, orders: IntArray) -> FloatArray:
+        """The best score of each threshold, one row an order of the bins."""
+        return np.asarray(self._scores(orders).max(axis=2).T)
+
+    def beyond(self, slow: IntArray) -> FloatArray:
+        """How many more slow requests each bin has than its requests would have by the rate of all, in standard deviations."""
+        rate = slow.sum() / max(int(self.counts.sum()), 1)
+        return np.asarray((slow - rate * self.counts) / np.sqrt(np.maximum(self.counts, 1)))
 
     def _scores(self, orders: IntArray) -> FloatArray:
         """For each threshold, order of bins and window: how much likelier an own rate of slow requests makes what was seen."""
@@ -92,6 +92,14 @@ class Grid:
         gain = self.logs[own] + self.logs[inside - own] + self.logs[rest] + self.logs[outside - rest] - trials
         base = self.logs[hits] + self.logs[everybody - hits] - self.logs[everybody]
         return np.where(own * outside > rest * inside, gain - base, 0.0)
+
+
+def shuffled_orders(bins: int, block: int, orders: int, rng: np.random.Generator) -> IntArray:
+    """Orders of bins in which stretches of so many stay whole, cut at random places; one row an order."""
+    stretches = np.arange(bins) // ceil(bins / max(bins // block, 2))
+    rank = rng.random((orders, int(stretches[-1]) + 1))
+    shifted = (np.arange(bins) + rng.integers(0, bins, size=(orders, 1))) % bins
+    return np.take_along_axis(shifted, np.argsort(rank[:, stretches], axis=1, kind="stable"), axis=1)
 
 
 def _until(values: IntArray) -> IntArray:

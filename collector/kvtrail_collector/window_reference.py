@@ -15,6 +15,7 @@ from kvtrail_collector.bootstrap_block import correlation_length
 from kvtrail_collector.facts_rows import IntArray, Interval
 from kvtrail_collector.population import Population
 from kvtrail_collector.window_scan import MIN_REQUESTS, Spell, find_spells
+from kvtrail_collector.window_series import Series
 
 FloatArray = NDArray[np.float64]
 
@@ -63,7 +64,7 @@ def quiet_part(population: Population, stretch: Interval, *, seed: int) -> Quiet
 def _spell_in(population: Population, stretch: Interval, seed: int) -> Spell | None:
     """The costliest spell in a stretch that is no chance, and slower by enough to matter."""
     own = population.arrived_in(*stretch)
-    for spell in find_spells(own.arrived_ns, own.latency_ns, seed=seed):
+    for spell in find_spells([Series(own.arrived_ns, own.latency_ns)], seed=seed):
         inside = (own.arrived_ns >= spell.start_ns) & (own.arrived_ns < spell.end_ns)
         if spell.p_value > SURE_P_VALUE or not inside.any() or inside.all():
             continue

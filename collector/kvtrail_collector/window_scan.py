@@ -6,16 +6,18 @@ stretches in another order: what is short or scattered survives that, a spell do
 keep company outside the suspected window, so that a system that is restless by nature does not look ill.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvtrail_collector.bootstrap_block import correlation_length
 from kvtrail_collector.facts_rows import IntArray
-from kvtrail_collector.window_grid import MAX_WINDOW_SHARE, Best, Grid
+from kvtrail_collector.window_grid import MAX_WINDOW_SHARE, Best, Grid, shuffled_orders
+from kvtrail_collector.window_series import Series
 
 FloatArray = NDArray[np.float64]
 
@@ -49,28 +51,58 @@ class Spell:
     cost: float
 
 
-def find_spells(arrived_ns: IntArray, latency_ns: IntArray, *, seed: int) -> list[Spell]:
-    """The most unusual stretch for each of some thresholds, with how unusual it is; the costliest first.
+def find_spells(series: Sequence[Series], *, seed: int) -> list[Spell]:
+    """The most unusual stretch for each way of being slow, with how unusual it is; the costliest first.
 
-    None where there are too few requests to say. p-values count that several thresholds were tried. Pure; under a third of
-    a second whatever the number of requests; the same seed gives the same answer.
+    None where there are too few requests to say. `series` are one or more ways to see the same requests, the first of which
+    has all of them. p-values count that several were tried. Pure; under half a second whatever the number of requests; the
+    same seed gives the same answer.
     """
+    edges = _edges(series[0].arrived_ns)
+    scans = [] if edges is None else [_Scan.of(one, edges) for one in series if len(one.arrived_ns) >= MIN_REQUESTS]
+    if not scans or edges is None:
+        return []
+    best = [scan.grid.best() for scan in scans]
+    p_values = iter(_p_values([scan.grid for scan in scans], best, np.random.default_rng(seed)))
+    spells = [
+        scan.spell(one, threshold, next(p_values))
+        for scan, own in zip(scans, best, strict=True)
+        for one, threshold in zip(own, scan.thresholds.tolist(), strict=True)
+    ]
+    return sorted(spells, key=lambda spell: -spell.cost)
+
+
+def _edges(arrived_ns: IntArray) -> IntArray | None:
+    """Bins of equal time; None where there are too few requests for any."""
     span = int(arrived_ns[-1] - arrived_ns[0]) if len(arrived_ns) else 0
     if len(arrived_ns) < MIN_REQUESTS or span == 0:
-        return []
+        return None
     bins = int(min(max(span // SECOND_NS, MIN_BINS), MAX_BINS))
-    edges = np.linspace(arrived_ns[0], int(arrived_ns[-1]) + 1, bins + 1).astype(np.int64)
-    thresholds = np.quantile(latency_ns, THRESHOLD_QUANTILES).astype(np.int64)
-    grid = Grid.of(arrived_ns, latency_ns, edges, thresholds)
-    best = grid.best()
-    p_values = _p_values(grid, best, np.random.default_rng(seed))
-    p95, p99 = np.quantile(latency_ns, [0.95, 0.99]).astype(np.int64)
-    beyond = np.clip(latency_ns, p95, p99) - p95
-    spells = []
-    for one, threshold, p_value in zip(best, thresholds.tolist(), p_values, strict=True):
-        borders = refine(arrived_ns, latency_ns > threshold, int(edges[one.low]), int(edges[one.high]), span // bins)
-        spells.append(Spell(*borders, threshold, p_value, _cost(arrived_ns, beyond, borders)))
-    return sorted(spells, key=lambda spell: -spell.cost)
+    return np.linspace(arrived_ns[0], int(arrived_ns[-1]) + 1, bins + 1).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """One way of being slow, in bins."""
+
+    series: Series
+    edges: IntArray
+    thresholds: IntArray
+    grid: Grid
+
+    @classmethod
+    def of(cls, series: Series, edges: IntArray) -> Self:
+        """Bin the requests by some thresholds of "slow"."""
+        thresholds = np.quantile(series.latency_ns, THRESHOLD_QUANTILES).astype(np.int64)
+        return cls(series, edges, thresholds, Grid.of(series.arrived_ns, series.latency_ns, edges, thresholds))
+
+    def spell(self, best: Best, threshold_ns: int, p_value: float) -> Spell:
+        """A window with its borders moved to requests."""
+        arrived, latency, edges = self.series.arrived_ns, self.series.latency_ns, self.edges
+        reach = int(edges[1] - edges[0])
+        borders = refine(arrived, latency > threshold_ns, int(edges[best.low]), int(edges[best.high]), reach)
+        p95, p99 = np.quantile(latency, [0.95, 0.99]).astype(np.int64)
+        return Spell(*borders, threshold_ns, p_value, _cost(arrived, np.clip(latency, p95, p99) - p95, borders))
 
 
 def _cost(arrived_ns: IntArray, beyond_ns: IntArray, borders: tuple[int, int]) -> float:
@@ -82,20 +114,28 @@ def _cost(arrived_ns: IntArray, beyond_ns: IntArray, borders: tuple[int, int]) -
     return float((inside.mean() - outside.mean()) * len(inside) ** 0.5)
 
 
-def _p_values(grid: Grid, observed: list[Best], rng: np.random.Generator) -> list[float]:
+def _p_values(grids: list[Grid], observed: list[list[Best]], rng: np.random.Generator) -> list[float]:
     """How often shuffled stretches hold a window at least as unusual for any threshold, counting what was observed.
 
     Scores of different thresholds are compared by how rare each is among the shuffled ones of its own threshold, so
     that picking among thresholds is paid for once, and not more than it costs. Where chance soon does as well, it is not
     asked further.
     """
-    scores = np.array([best.score for best in observed])
+    scores = np.array([best.score for own in observed for best in own])
     shuffled = np.empty((0, len(scores)))
-    block = block_bins(grid, observed)
+    block, bins = block_bins(grids, observed), len(grids[0].counts)
+    p_values: list[float] = []
     while len(shuffled) < SHUFFLES:
-        shuffled = np.vstack([shuffled, grid.shuffled_scores(block, SHUFFLES_AT_ONCE, rng)])
-        if ((shuffled >= scores).sum(axis=0) >= ENOUGH).all():
+        orders = shuffled_orders(bins, block, SHUFFLES_AT_ONCE, rng)
+        shuffled = np.vstack([shuffled, np.hstack([grid.best_scores(orders) for grid in grids])])
+        p_values = _joint(shuffled, scores)
+        if min(p_values) * (1 + len(shuffled)) > ENOUGH:
             break
+    return p_values
+
+
+def _joint(shuffled: FloatArray, scores: FloatArray) -> list[float]:
+    """For each threshold, how often the rarest of all scores of an order is as rare as its own."""
     ranked = np.sort(shuffled, axis=0)
     columns = range(len(scores))
     rarest = np.min([_rarity(ranked[:, column], shuffled[:, column]) for column in columns], axis=0)
@@ -103,23 +143,23 @@ def _p_values(grid: Grid, observed: list[Best], rng: np.random.Generator) -> lis
     return [(1 + int((rarest <= rarity).sum())) / (1 + len(shuffled)) for rarity in own]
 
 
-def block_bins(grid: Grid, observed: list[Best]) -> int:
+def block_bins(grids: list[Grid], observed: list[list[Best]]) -> int:
     """How many bins are kept together: as long as slow requests keep company outside the suspected windows.
 
     Outside all of them where enough time is left, else outside the one of each threshold: a spell must not hide itself by the
     company that it keeps.
     """
-    suspected = np.zeros(len(grid.counts), dtype=np.bool_)
-    for best in observed:
+    bins = len(grids[0].counts)
+    suspected = np.zeros(bins, dtype=np.bool_)
+    for best in (one for own in observed for one in own):
         suspected[best.low : best.high] = True
     is_enough_left = bool(suspected.mean() <= MAX_WINDOW_SHARE)
     longest = float(BLOCK_BINS)
-    for slow, best in zip(grid.slow, observed, strict=True):
-        outside = ~suspected if is_enough_left else _outside(best, len(grid.counts))
-        rate = slow.sum() / max(int(grid.counts.sum()), 1)
-        beyond = (slow - rate * grid.counts) / np.sqrt(np.maximum(grid.counts, 1))
-        longest = max(longest, COMPANY * correlation_length(beyond[outside]))
-    return int(min(ceil(longest), max(BLOCK_BINS, ceil(len(grid.counts) * MOST_BLOCK_SHARE))))
+    for grid, own in zip(grids, observed, strict=True):
+        for slow, best in zip(grid.slow, own, strict=True):
+            outside = ~suspected if is_enough_left else _outside(best, bins)
+            longest = max(longest, COMPANY * correlation_length(grid.beyond(slow)[outside]))
+    return int(min(ceil(longest), max(BLOCK_BINS, ceil(bins * MOST_BLOCK_SHARE))))
 
 
 def _outside(best: Best, bins: int) -> NDArray[np.bool_]:

@@ -1,5 +1,6 @@
 """The search for a spike, and the choice of what it is compared with."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,7 @@ from kvtrail_collector.facts_rows import IntArray
 from kvtrail_collector.window import MAX_P_VALUE, choose, search_window, warm_up_end_ns
 from kvtrail_collector.window_grid import Grid
 from kvtrail_collector.window_scan import BLOCK_BINS, Spell, block_bins, find_spells
+from kvtrail_collector.window_series import Series, series_of
 
 from tests.collector.attribution.populations import MS, population
 
@@ -21,7 +23,7 @@ def arrivals(rng: np.random.Generator, run_s: float = 100.0, rate_per_s: float =
 
 def best(at: IntArray, latency_ns: IntArray, seed: int) -> Spell:
     """The costliest spell of a search that is not in vain."""
-    return find_spells(at, latency_ns, seed=seed)[0]
+    return find_spells([Series(at, latency_ns)], seed=seed)[0]
 
 
 def test_a_plain_spell_in_a_short_run_is_found() -> None:
@@ -66,12 +68,30 @@ def test_no_spell_in_noise() -> None:
     assert found <= 2
 
 
+def test_a_flood_of_quick_requests_hides_nothing() -> None:
+    """Where twice as many small requests of a newcomer join, few of all are slow; that everybody else is slower is seen."""
+    found = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        at = np.sort(np.concatenate([arrivals(rng), rng.uniform(40, 65, 1_750) * SECOND]).astype(np.int64))
+        inside = (at >= 40 * SECOND) & (at < 65 * SECOND)
+        new = inside & (rng.random(len(at)) < 2 / 3)
+        latency = (rng.exponential(30 * MS, len(at)) + 20 * MS) * np.where(new, 0.3, np.where(inside, 1.6, 1.0))
+        requests = replace(population([[int(ns)] for ns in latency], at=at), tenant=new.astype(np.int64))
+        window = search_window(requests, seed=seed)
+        found += window is not None and abs(window[0] - 40 * SECOND) < 3 * SECOND
+
+        assert len(series_of(requests)[1].arrived_ns) == int((~new).sum())
+
+    assert found >= 5
+
+
 def test_repeatable() -> None:
     """The same seed gives the same spell."""
     at = arrivals(np.random.default_rng(3))
     latency = np.where((at > 30 * SECOND) & (at < 50 * SECOND), 90, 30) * MS
 
-    assert find_spells(at, latency, seed=1) == find_spells(at, latency, seed=1)
+    assert find_spells([Series(at, latency)], seed=1) == find_spells([Series(at, latency)], seed=1)
 
 
 def test_costliest_first() -> None:
@@ -90,7 +110,7 @@ def test_costliest_first() -> None:
 
 def test_too_few() -> None:
     """With few requests nothing is searched for."""
-    assert find_spells(np.arange(50, dtype=np.int64) * SECOND, np.ones(50, dtype=np.int64), seed=0) == []
+    assert find_spells([Series(np.arange(50, dtype=np.int64) * SECOND, np.ones(50, dtype=np.int64))], seed=0) == []
     assert search_window(population([[MS]] * 30), seed=0) is None
 
 
@@ -136,7 +156,7 @@ def test_company_is_kept_together() -> None:
     grids = [
         Grid.of(at, latency, edges, np.quantile(latency, [0.75, 0.95]).astype(np.int64)) for latency in (restless, scattered)
     ]
-    blocks = [block_bins(grid, grid.best()) for grid in grids]
+    blocks = [block_bins([grid], [grid.best()]) for grid in grids]
 
     assert blocks[0] > 5
     assert blocks[1] == BLOCK_BINS
