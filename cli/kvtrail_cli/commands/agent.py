@@ -1,4 +1,4 @@
-"""`kvtrail agent recover`: send by hand what dead engines and shippers left behind."""
+"""`kvtrail agent`: `recover` sends by hand what dead engines and shippers left behind, `relay` follows a live engine."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +12,13 @@ from kvtrail_agent.transports import open_transport
 from kvtrail_schema.clock import SystemClock
 
 from kvtrail_cli.client import DEFAULT_URL
+from kvtrail_cli.commands.agent_relay import relay
 from kvtrail_cli.errors import Exit, InputInvalid
 from kvtrail_cli.options import Json, KafkaOptionsFile
 from kvtrail_cli.output import OUT, print_json, progress
 
-APP = typer.Typer(help="The agent: what it left behind.", no_args_is_help=True)
+APP = typer.Typer(help="The agent: what it left behind, and engines that it follows.", no_args_is_help=True)
+APP.command()(relay)
 
 
 class AgentRecover(msgspec.Struct, frozen=True):
@@ -30,7 +32,7 @@ class AgentRecover(msgspec.Struct, frozen=True):
 
 @APP.callback()
 def group() -> None:
-    """The agent: what it left behind."""
+    """The agent: what it left behind, and engines that it follows."""
 
 
 @APP.command()
