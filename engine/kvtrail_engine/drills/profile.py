@@ -1,4 +1,4 @@
-"""The engine and the load of a drill: three quarters of a minute, in which a fault strikes often enough for anybody to tell it from chance.
+"""The engine and the load of a drill: 48 seconds, in which a fault strikes often enough to be told from chance.
 
 As in the demo most of a step's time is its floor, slept away, so that two cores carry it.
 """

@@ -79,7 +79,7 @@ DRILLS: Final[Mapping[str, Known]] = MappingProxyType(
             (40 * MS, 80 * MS, 120 * MS), lambda v, _s, _m: SlowTier("copy-contention", Tier.HOST, int(v))
         ),
         "slow-lookup": Known((60 * MS, 90 * MS, 120 * MS), lambda v, s, _m: SlowLookup(s, int(v))),
-        "tenant-flood": Known((90, 130, 170), lambda v, s, _m: tenant_flood(s, v)),
+        "tenant-flood": Known((120, 150, 180), lambda v, s, _m: tenant_flood(s, v)),
         "late-prefetch": Known((10 * MS, 5 * MS, 1 * MS), lambda v, _s, m: _late_prefetch(v, m)),
         "thrash": Known((0.85, 0.9, 0.95), lambda v, _s, _m: thrash(v)),
         "noticed-late": Known((100 * MS, 160 * MS, 250 * MS), lambda v, _s, _m: NoticedLate(int(v))),
