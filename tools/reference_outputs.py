@@ -8,6 +8,7 @@ from kvtrail_cli.bench.engine_shapes import EngineBench
 from kvtrail_cli.bench.query_shapes import QueryBench
 from kvtrail_cli.bench.shapes import IngestBench
 from kvtrail_cli.commands.agent import AgentRecover
+from kvtrail_cli.commands.agent_relay import AgentRelay
 from kvtrail_cli.commands.engine import EngineRun
 from kvtrail_cli.compare.shapes import Compare
 from kvtrail_cli.demo.shapes import Demo
@@ -49,6 +50,7 @@ ANSWERS = {
     "import": Imported,
     "engine run": EngineRun,
     "agent recover": AgentRecover,
+    "agent relay": AgentRelay,
     "alerts show": Alerts,
     "alerts request": ActionAnswer,
     "alerts release": ActionAnswer,
