@@ -91,8 +91,10 @@ class Import:
             for index, path in enumerate(paths):
                 self._file(decoder, numbering, path, (sum(sizes[:index]), sum(sizes)))
             self._take(decoder.finish(), numbering, "after the last record")
-        finally:
+        except OSError:
             self.output.close()
+            raise
+        self.output.close()
         return self.totals
 
     def _number(self, paths: Sequence[Path]) -> int:
