@@ -15,7 +15,9 @@ from kvtrail_collector.population import Cause
 from kvtrail_collector.verdicts_case import Case, Detector, Finding
 
 MORE_FROM: Final = 1.5
-LESS_FROM: Final = 0.8
+LESS_FROM: Final = 0.9
+LEAST_MOVED: Final = 0.1
+"""Of a tier that gave nothing before, so much of what the faster ones gave is a move and not a stray block."""
 _READS: Final = (Component.STORAGE_READ, Component.COPY, Component.TIER_QUEUE)
 
 
@@ -24,7 +26,8 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     if tier is None or tier_load(case, tier).is_slower:
         return None
     (here, above), (usual_here, usual_above) = _loaded(case, case.window, tier), _loaded(case, case.reference, tier)
-    if not usual_here or not usual_above or here < MORE_FROM * usual_here or above > LESS_FROM * usual_above:
+    is_more_here = here >= max(MORE_FROM * usual_here, LEAST_MOVED * usual_above)
+    if not usual_above or not is_more_here or above > LESS_FROM * usual_above:
         return None
     name = TIER_NAMES[tier]
     return Finding(
