@@ -4,12 +4,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import Result
 from kvtrail_cli.importing.shapes import Imported
 from kvtrail_cli.main import APP
 from kvtrail_collector.store import Store
 from kvtrail_collector.testing import running_collector
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from tests.attach.importers.cases import TRTLLM, VLLM
 
