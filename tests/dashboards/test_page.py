@@ -85,7 +85,7 @@ def test_the_window_can_be_kept_and_left_again(open_page: Open) -> None:
     page, script = open_page(all_answers())
     button(page, "Keep this window in the link").click().run()
     kept = link_of(page)
-    button(page, "Back to the latest spike").click().run()
+    button(page, "Back to the costliest spike").click().run()
 
     assert kept == SPIKE
     assert link_of(page) == {}

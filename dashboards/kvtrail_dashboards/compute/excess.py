@@ -10,6 +10,8 @@ from kvtrail_dashboards.compute.names import Names, name_of
 
 MAX_BARS: Final = 8
 MAX_BLAME_ROWS: Final = 10
+_IDLE: Final = "idle"
+"""A queue was waited in while nothing was in service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,12 @@ def excess_bars(attribution: Attribution) -> tuple[ExcessBar, ...]:
 def blame_lines(rows: Sequence[BlameRow], names: Names | None = None) -> tuple[BlameLine, ...]:
     """The work that held up most, first."""
     ordered = sorted(rows, key=lambda row: -row.waited_ns)[:MAX_BLAME_ROWS]
-    return tuple(
-        BlameLine(row.queue, name_of(names or {}, row.tenant), row.kind, row.waited_ns / 1e6, row.share) for row in ordered
-    )
+    return tuple(BlameLine(row.queue, _whose(row, names or {}), row.kind, row.waited_ns / 1e6, row.share) for row in ordered)
+
+
+def _whose(row: BlameRow, names: Names) -> str:
+    """The tenant whose work was in the way; nobody's where none was."""
+    return "" if row.kind == _IDLE else name_of(names, row.tenant)
 
 
 def _bar(delta: Delta) -> ExcessBar:

@@ -19,6 +19,7 @@ DEFAULT_TPOT_MS: Final = 100
 MAX_VERDICTS: Final = 5
 _NS_PER_MS: Final = 1_000_000
 POPULATION: Final = "population"
+_FIGURES: Final = 4
 _GOOD: Final = 0.99
 _FAIR: Final = 0.95
 
@@ -44,7 +45,10 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class VerdictLine:
-    """One verdict in a line, and where to look closer: the spike's window, or an event that shows it."""
+    """One verdict in a line, what helps, and where to look closer: the spike's window, or an event that shows it.
+
+    `figures` are those of a mechanism; a spike has its own page for them.
+    """
 
     code: str
     where: str
@@ -52,6 +56,8 @@ class VerdictLine:
     sure: str
     window: tuple[int, int] | None
     event: str | None
+    action: str = ""
+    figures: str = ""
 
 
 def tiles(latency: Latency, loss: Loss, engine: str, ttft_ms: int, tpot_ms: int) -> tuple[Tile, ...]:
@@ -93,8 +99,11 @@ def latency_views(latency: Latency, engine: EngineRow, spike: Window | None) -> 
 
 
 def verdict_lines(verdicts: tuple[Verdict, ...]) -> tuple[VerdictLine, ...]:
-    """The gravest verdicts, in the collector's order."""
-    return tuple(_verdict_line(verdict) for verdict in verdicts[:MAX_VERDICTS])
+    """The gravest verdicts, in the collector's order; those of one code at one place are one line."""
+    alike: dict[tuple[str, str | None, str | None], list[Verdict]] = {}
+    for verdict in verdicts:
+        alike.setdefault((verdict.code, verdict.tier, verdict.tenant), []).append(verdict)
+    return tuple(_verdict_line(several[0], len(several)) for several in list(alike.values())[:MAX_VERDICTS])
 
 
 def unnamed_line(attribution: Attribution) -> VerdictLine:
@@ -167,12 +176,14 @@ def _bands(latency: Latency, engine: EngineRow, spike: Window | None) -> tuple[B
     return (Band("spike", moment(start + engine.wall_offset_ns), moment(end + engine.wall_offset_ns)),)
 
 
-def _verdict_line(verdict: Verdict) -> VerdictLine:
-    """One verdict in a line."""
+def _verdict_line(verdict: Verdict, times: int) -> VerdictLine:
+    """A verdict in a line, and how often it was found."""
     words = words_of(verdict)
     window = verdict.window
     of_a_spike = verdict.basis == POPULATION
-    sure = f"{words.share} of the excess, certainty {words.certainty}" if of_a_spike else f"Certainty {words.certainty}."
+    sure = f"{words.share} of the excess, certainty {words.certainty}." if of_a_spike else f"Certainty {words.certainty}."
+    often = f" Found {times:,} times; this is the gravest." if times > 1 else ""
+    figures = "" if of_a_spike else ", ".join(f"{name} {value}" for name, value in words.evidence[:_FIGURES])
     held = (window.start_ns, window.end_ns) if window is not None and of_a_spike else None
     event = name_of_event(verdict.events[0]) if verdict.events and not of_a_spike else None
-    return VerdictLine(words.code, words.where, words.headline, sure, held, event)
+    return VerdictLine(words.code, words.where, words.headline, f"{sure}{often}", held, event, words.action, figures)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvtrail_dashboards.answers import Window
+from kvtrail_dashboards.asked import Asked
 from kvtrail_dashboards.compute.figures import duration
 from kvtrail_dashboards.compute.latency import Band
 from kvtrail_dashboards.compute.wall import WallTime
@@ -25,6 +26,17 @@ class SpikeChoice:
 def spike_choices(spikes: Sequence[SpikeRow], wall: WallTime) -> tuple[SpikeChoice, ...]:
     """The stretches in the order given, the latest first."""
     return tuple(_choice(spike, wall) for spike in spikes)
+
+
+def spikes_within(spikes: Sequence[SpikeRow], asked: Asked, wall: WallTime) -> tuple[SpikeChoice, ...]:
+    """Those that have time in common with what is asked about."""
+    start_ns, end_ns = asked.start_ns, asked.end_ns
+    own = [
+        spike
+        for spike in spikes
+        if (start_ns is None or spike.end_ns > start_ns) and (end_ns is None or spike.start_ns < end_ns)
+    ]
+    return spike_choices(own, wall)
 
 
 def place_of_spike(choices: Sequence[SpikeChoice], window: Span | None) -> int | None:

@@ -69,7 +69,7 @@ PARTS: Final = ("pinned", "in use", "evictable", "free")
 
 def tier_tiles(tiers: Tiers) -> tuple[Tile, ...]:
     """One tile a tier: how full it is, and what is odd about it."""
-    return tuple(_tile(one) for one in tiers.levels.now)
+    return tuple(_tile(one, _peak(tiers, one.tier)) for one in tiers.levels.now)
 
 
 def tier_parts(tiers: Tiers) -> tuple[TierPart, ...]:
@@ -106,8 +106,25 @@ def cost_told(tiers: Tiers) -> str:
     return f"{cheaper} was cheaper a token, {factor:.1f} times in the median."
 
 
-def _tile(tier: TierNow) -> Tile:
-    """One tier now."""
+@dataclass(frozen=True, slots=True)
+class _Peak:
+    """The most that waited or was in flight at a tier, and when."""
+
+    waiting: int
+    at: datetime
+
+
+def _peak(tiers: Tiers, tier: str) -> _Peak | None:
+    """The worst moment of the stretch; None where nothing ever waited."""
+    rows = [
+        ((row.level.depth or 0) + (row.level.in_flight or 0), row.wall_ns) for row in tiers.levels.series if row.tier == tier
+    ]
+    waiting, wall_ns = max(rows, default=(0, 0))
+    return _Peak(waiting, moment(wall_ns)) if waiting else None
+
+
+def _tile(tier: TierNow, peak: _Peak | None) -> Tile:
+    """One tier now, and at its worst."""
     level = tier.level
     share = _share(level, level.used_bytes)
     depth = level.depth or 0
@@ -115,11 +132,13 @@ def _tile(tier: TierNow) -> Tile:
     told = f"{size(level.used_bytes)} of {size(level.capacity_bytes)}"
     pinned = f"{size(level.pinned_bytes)} pinned" if level.pinned_bytes is not None else ""
     flying = f"{level.in_flight:,} in flight" if level.in_flight else ""
-    detail = "; ".join(word for word in (told, pinned, flying, *odd) if word)
+    worst = "" if peak is None else f"most waiting and in flight: {peak.waiting:,}, at {peak.at:%H:%M:%S}"
+    detail = "; ".join(word for word in (told, pinned, flying, *odd, worst) if word)
     full = _share(level, _immovable(level))
     bad = depth >= _WAITING or (full is not None and full >= _NEARLY_FULL)
     value = "not known" if share is None else f"{share * 100:.0f} % used"
-    return Tile(tier.tier, value, detail, Mood.BAD if bad else Mood.FAIR if level.orphans else Mood.PLAIN)
+    is_odd = bool(level.orphans) or (peak is not None and peak.waiting >= _WAITING)
+    return Tile(tier.tier, value, detail, Mood.BAD if bad else Mood.FAIR if is_odd else Mood.PLAIN)
 
 
 def _immovable(level: TierLevel) -> int | None:

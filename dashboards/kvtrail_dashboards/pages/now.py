@@ -20,15 +20,18 @@ from kvtrail_dashboards.compute.now import (
     unnamed_line,
     verdict_lines,
 )
+from kvtrail_dashboards.compute.spikes import place_of_spike, span_of, spikes_within
+from kvtrail_dashboards.compute.wall import WallTime
 from kvtrail_dashboards.errors import CollectorError
 from kvtrail_dashboards.fetch import fetch_attribution, fetch_loss
-from kvtrail_dashboards.fetch_pages import fetch_latency, fetch_pressure, fetch_verdicts
+from kvtrail_dashboards.fetch_pages import fetch_latency, fetch_pressure, fetch_spikes, fetch_verdicts
 from kvtrail_dashboards.link import View
 from kvtrail_dashboards.page_answers import Latency
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.frame import Frame, framed
 from kvtrail_dashboards.sections.nav import link_to
 from kvtrail_dashboards.sections.notice import show_error, show_notice
+from kvtrail_dashboards.sections.spikes import slow_stretches
 from kvtrail_dashboards.sections.steer import go_to
 from kvtrail_dashboards.sections.text import plain
 from kvtrail_dashboards.sections.tiles import tiles_section
@@ -58,6 +61,7 @@ def _draw(frame: Frame) -> None:
     _objective(frame.view, ttft_ms, tpot_ms)
     with slow:
         spike = _spike(frame)
+        _slow_stretches(frame, spike)
     if spike is not None:
         with charts.container():
             _charts(frame, latency, spike)
@@ -80,6 +84,20 @@ def _spike(frame: Frame) -> Window | None:
         line = unnamed_line(attribution)
         _verdict(frame, line)
     return window
+
+
+def _slow_stretches(frame: Frame, explained: Window | None) -> None:
+    """Other stretches that were slow in the time that is shown: where there are several, none need stand out by itself."""
+    try:
+        spikes = fetch_spikes(frame.engine.engine).spikes
+    except CollectorError as error:
+        show_error(error)
+        return
+    choices = spikes_within(spikes, frame.asked, WallTime(frame.engine.wall_offset_ns))
+    known = place_of_spike(choices, span_of(explained))
+    others = [choice for place, choice in enumerate(choices) if place != known]
+    view = replace(frame.view.about(), engine=frame.engine.engine)
+    slow_stretches(view, others, "Also slow" if known is not None else "Slow for a while")
 
 
 def _shall_ask(frame: Frame, loss: Loss) -> bool:
@@ -114,7 +132,10 @@ def _verdict(frame: Frame, line: VerdictLine) -> None:
     """One verdict, and the link to the spike that it is about."""
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         where = f" :gray[{plain(line.where)}]" if line.where else ""
-        st.markdown(f":red[:material/error:] `{line.code}`{where} **{plain(line.headline)}**  \n{plain(line.sure)}")
+        said = [f":red[:material/error:] `{line.code}`{where} **{plain(line.headline)}**"]
+        said += [plain(f"{line.figures[:1].upper()}{line.figures[1:]}.")] if line.figures else []
+        said += [f"What to do: {plain(line.action)} :gray[{plain(line.sure)}]" if line.action else plain(line.sure)]
+        st.markdown("  \n".join(said))
         view = replace(frame.view.about(), engine=frame.engine.engine)
         if line.window is not None:
             link_to(Place.SPIKE, "Explain this spike", view.with_window(*line.window), icon=_FURTHER)

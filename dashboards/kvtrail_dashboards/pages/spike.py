@@ -22,7 +22,7 @@ from kvtrail_dashboards.sections.notice import show_error, show_notice
 from kvtrail_dashboards.sections.request import request_section
 from kvtrail_dashboards.sections.spikes import spike_choice
 from kvtrail_dashboards.sections.verdict import verdict_section
-from kvtrail_dashboards.sections.worst import exemplars_section, worst_section
+from kvtrail_dashboards.sections.worst import around_section, exemplars_section, worst_section
 
 _EXPLAINED: Final = "explained"
 
@@ -52,6 +52,7 @@ def _draw(frame: Frame) -> None:
             show_notice(notice)
         verdict_section(explanation, frame.names, view, len(spikes))
         exemplars_section(view, explanation)
+        around_section(view, explanation)
         basis_section(explanation)
     with chart.container():
         latency_section(view, series, explanation.attribution, spikes)

@@ -81,7 +81,7 @@ def _window_choice(view: View, series: Series, attribution: Attribution, latency
         label = f"Explain {start:%H:%M:%S} to {end:%H:%M:%S}"
         row.button(label, type="primary", key="explain-drawn", on_click=go_to, args=(of_spike(view, drawn),))
     if view.window is not None:
-        row.button("Back to the latest spike", on_click=go_to, args=(of_spike(view, None),))
+        row.button("Back to the costliest spike", on_click=go_to, args=(of_spike(view, None),))
     elif found is not None:
         row.button("Keep this window in the link", on_click=go_to, args=(view.with_window(found.start_ns, found.end_ns),))
     with row.popover("Explain another stretch"):

@@ -8,11 +8,15 @@ import streamlit as st
 
 from kvtrail_dashboards.compute.spikes import Span, SpikeChoice, place_of_spike
 from kvtrail_dashboards.link import View
+from kvtrail_dashboards.places import Place
+from kvtrail_dashboards.sections.nav import link_to
 from kvtrail_dashboards.sections.steer import go_to
+from kvtrail_dashboards.sections.text import plain
 
 _KEY: Final = "spike-choice"
 _SEARCHED: Final = -1
 _OTHER: Final = -2
+_FURTHER: Final = ":material/arrow_forward:"
 
 
 def spike_choice(view: View, choices: Sequence[SpikeChoice]) -> None:
@@ -33,6 +37,16 @@ def spike_choice(view: View, choices: Sequence[SpikeChoice]) -> None:
 
     st.session_state[_KEY] = chosen
     st.selectbox("Spike to explain", list(told), key=_KEY, on_change=choose, format_func=lambda value: told[value])
+
+
+def slow_stretches(view: View, choices: Sequence[SpikeChoice], name: str) -> None:
+    """Links to each, with a word on how slow it was; nothing where there are none."""
+    if not choices:
+        return
+    with st.container(border=True, gap=None):
+        st.markdown(f":orange[:material/warning:] **{name}**; each leads to its cause")
+        for choice in choices:
+            link_to(Place.SPIKE, plain(choice.told), view.with_window(*choice.window), icon=_FURTHER)
 
 
 def of_spike(view: View, window: Span | None) -> View:

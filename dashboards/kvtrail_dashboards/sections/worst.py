@@ -18,6 +18,7 @@ _TABLE_KEY = "worst"
 _PICK_KEY = "request-choice"
 _TABLE_PX = 260
 _MOST_EXEMPLARS = 5
+_AROUND = (Place.TIERS, Place.PREFETCH, Place.TENANTS)
 
 
 def worst_section(view: View, explanation: Explanation) -> None:
@@ -41,6 +42,17 @@ def exemplars_section(view: View, explanation: Explanation) -> None:
         st.markdown("**Requests that show it best**", width="content")
         for request in explanation.attribution.exemplars[:_MOST_EXEMPLARS]:
             link_to(Place.REQUEST, plain(str(request)), replace(held, request=str(request)))
+
+
+def around_section(view: View, explanation: Explanation) -> None:
+    """Other pages about the time of the spike: what the tiers, the prefetches and the tenants did then."""
+    if explanation.attribution.window is None:
+        return
+    held = _held(view, explanation).about()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("**The same time on**", width="content")
+        for place in _AROUND:
+            link_to(place, f"{place.title} then", held)
 
 
 def worst_table(view: View, lines: tuple[WorstLine, ...]) -> None:
