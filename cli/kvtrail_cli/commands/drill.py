@@ -116,6 +116,60 @@ def every(
     raise typer.Exit(Exit.GOOD if all(one.passed for one in found.drills) else Exit.UNDECIDED)
 
 
+@APP.command(name="storm")
+def storm(
+    runs: Annotated[int, typer.Option(min=1, max=1_000, help="So many storms, one after another; half a minute each.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first; each later one has the next.")] = 0,
+    *,
+    json: Json = False,
+) -> None:
+    """Let wasted prefetches spike under load, and see that the engine is told in time, is well again, and is released.
+
+    Ends with 0 where the action is applied within 10 s of the spike in 95 of 100 runs, the P99 of the time to first token is
+    back within 1.3 of what it was, and each action is released; else with 1.
+    """
+    from kvtrail_cli.drill.storm import run_storms  # noqa: PLC0415 - loads torch
+
+    with progress("drill storm: runs") as advance:
+        found = run_storms(runs, seed, advance)
+    if json:
+        print_json(found)
+    else:
+        from kvtrail_cli.drill.storm_view import storms_view  # noqa: PLC0415 - only people need it
+
+        OUT.print(storms_view(found))
+    raise typer.Exit(Exit.GOOD if found.passed else Exit.BAD)
+
+
+@APP.command(name="gate")
+def gate(
+    runs: Annotated[int, typer.Option(min=1, max=1_000, help="So many equal candidates, and as many that are worse.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first baseline; there are four.")] = 0,
+    *,
+    json: Json = False,
+) -> None:
+    """Run the engine as it is and made worse in four ways, and see that the gate passes the ones and fails the others.
+
+    Some 18 seconds a run. Ends with 0 where the gate was right each time, else with 1.
+    """
+    from kvtrail_cli.drill.gate import GatePlan, run_gates  # noqa: PLC0415 - loads torch
+
+    with progress("drill gate: runs") as advance:
+        found = run_gates(GatePlan(runs, seed), advance)
+    if json:
+        print_json(found)
+    else:
+        note(found.floors)
+        for one in found.runs:
+            why = ", ".join(one.failed or one.undecided)
+            OUT.print(f"{'right' if one.is_right else 'WRONG'}  {one.change}, seed {one.seed}: {one.result}  {why}".rstrip())
+        OUT.print(
+            f"equal: {found.equal_passed} of {found.equal} passed; worse: {found.regressions_failed} of {found.regressions} "
+            f"failed; {found.seconds:,.0f} s ({found.device})"
+        )
+    raise typer.Exit(Exit.GOOD if found.passed else Exit.BAD)
+
+
 def _word(one: "SafetyDrill") -> str:
     """What became of a drill, in a word."""
     return "passed" if one.passed else "FAILED" if one.was_run else "not run"

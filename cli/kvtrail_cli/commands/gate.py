@@ -42,7 +42,7 @@ def command(
     for folder in folders:
         _check_recording(folder)
     if folders:
-        found = _of_folders(folders[0], folders[1], threshold or [])
+        found = gate_of_folders(folders[0], folders[1], threshold or [])
     else:
         with CollectorClient(url, token_file) as collector:
             found = collector.get("/v1/gates", Gate, baseline=baseline, candidate=candidate, threshold=threshold or [])
@@ -94,7 +94,7 @@ def _segments(folder: Path) -> bool:
     return any(path.suffix in _SEGMENTS for path in folder.iterdir())
 
 
-def _of_folders(baseline: Path, candidate: Path, texts: list[str]) -> Gate:
+def gate_of_folders(baseline: Path, candidate: Path, texts: list[str]) -> Gate:
     """Read two recordings into memory, and compare them.
 
     Raises:

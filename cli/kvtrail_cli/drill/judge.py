@@ -51,8 +51,8 @@ class Judged(NamedTuple):
 def judge(table: pa.Table, truth: Truth, seconds: float = 0.0) -> Judged:
     """Diagnose a table of events, and compare. Seconds for 10,000 requests; pure."""
     recording = recording_of_table(table)
-    answer = attribute_recording(recording, seed=truth.seed)
     population = population_of(recording)
+    answer = attribute_recording(recording, seed=truth.seed, population=population)
     first = answer.verdicts[0] if answer.verdicts else None
     run = Run(
         name=truth.name,
