@@ -8,6 +8,7 @@ from kvtrail_cli.bench.engine_shapes import EngineBench
 from kvtrail_cli.bench.query_shapes import QueryBench
 from kvtrail_cli.bench.shapes import IngestBench
 from kvtrail_cli.commands.agent import AgentRecover
+from kvtrail_cli.commands.agent_poll import AgentFollowed
 from kvtrail_cli.commands.agent_relay import AgentRelay
 from kvtrail_cli.commands.engine import EngineRun
 from kvtrail_cli.compare.shapes import Compare
@@ -51,6 +52,8 @@ ANSWERS = {
     "engine run": EngineRun,
     "agent recover": AgentRecover,
     "agent relay": AgentRelay,
+    "agent trtllm": AgentFollowed,
+    "agent lmcache": AgentFollowed,
     "alerts show": Alerts,
     "alerts request": ActionAnswer,
     "alerts release": ActionAnswer,

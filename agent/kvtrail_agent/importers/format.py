@@ -17,7 +17,7 @@ class Decoder(Protocol):
         ...
 
     def finish(self) -> Decoded:
-        """What follows once all records are there: joins, and what was held back."""
+        """What follows once all records are there: joins, and what was held back. A live source asks now and then."""
         ...
 
 

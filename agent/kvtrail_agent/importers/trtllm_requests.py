@@ -4,6 +4,7 @@ Times are seconds on a steady clock. Lengths of prompts and outputs are not told
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kvtrail_schema.enums import Tier
@@ -41,7 +42,7 @@ class _Ran(NamedTuple):
 
 
 class TrtllmRequests:
-    """Decodes requests; used by one thread. Their joining with iterations waits for `joined`."""
+    """Decodes requests; used by one thread. They are joined with iterations by `joined`, each once."""
 
     def __init__(self, key: bytes, number: int = 0, engine: str = "") -> None:
         self._key = key
@@ -62,7 +63,7 @@ class TrtllmRequests:
         decoded.parts.append(part)
         return decoded
 
-    def joined(self, iterations: list[Iteration]) -> Decoded:
+    def joined(self, iterations: Iterable[Iteration]) -> Decoded:
         """For each request the bytes that moved while it ran: of all requests together, so an upper bound of its own.
 
         The names of these counters begin with `estimate`: the engine joins no copy with a request.
@@ -70,7 +71,8 @@ class TrtllmRequests:
         decoded, part = Decoded(), Part(self._origin)
         ordered = sorted(iterations)
         numbers = [one.number for one in ordered]
-        for ran in self._ran:
+        ended, self._ran = self._ran, []
+        for ran in ended:
             during = ordered[bisect_left(numbers, ran.first) : bisect_right(numbers, ran.last)]
             if not during:
                 continue

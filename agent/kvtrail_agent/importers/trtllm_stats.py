@@ -4,6 +4,7 @@ A step begins where its iteration began and ends at the record's time. The count
 below `trtllm.iteration`; those of one window, pool or life cycle below its name.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -19,6 +20,7 @@ from kvtrail_agent.importers.hashes import shown
 _MS_NS: Final = 1_000_000
 _DEEPEST: Final = 5
 _MOST_COUNTERS: Final = 2_000
+_MOST_ITERATIONS: Final = 1 << 20
 _FORMS: Final = ("%m-%d-%Y %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.%f", "%m-%d-%Y %H:%M:%S")
 _LIFE: Final = 1 << 40
 """Set apart from the lives of cache events: iterations have a clock of their own."""
@@ -37,7 +39,7 @@ class TrtllmStats:
 
     def __init__(self, number: int = 0, engine: str = "") -> None:
         self._origin = Origin(engine, number + _LIFE)
-        self.iterations: list[Iteration] = []
+        self.iterations: deque[Iteration] = deque(maxlen=_MOST_ITERATIONS)
         self.tiers: list[object] = []
         """The names of the cache levels, once an iteration has told them."""
 

@@ -12,13 +12,15 @@ from kvtrail_agent.transports import open_transport
 from kvtrail_schema.clock import SystemClock
 
 from kvtrail_cli.client import DEFAULT_URL
+from kvtrail_cli.commands.agent_poll import lmcache, trtllm
 from kvtrail_cli.commands.agent_relay import relay
 from kvtrail_cli.errors import Exit, InputInvalid
 from kvtrail_cli.options import Json, KafkaOptionsFile
 from kvtrail_cli.output import OUT, print_json, progress
 
 APP = typer.Typer(help="The agent: what it left behind, and engines that it follows.", no_args_is_help=True)
-APP.command()(relay)
+for follower in (relay, trtllm, lmcache):
+    APP.command()(follower)
 
 
 class AgentRecover(msgspec.Struct, frozen=True):
