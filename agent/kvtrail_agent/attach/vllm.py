@@ -12,6 +12,7 @@ blocks and never raises (`guard.py`). Only vLLM's processes can import this modu
 """
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from vllm.distributed.kv_transfer.kv_connector.v1 import base as interface
@@ -84,10 +85,12 @@ class KvtrailConnector(_BASE, interface.SupportsHMA):  # type: ignore[misc] # vL
     def _given(self, ours: Attached, request: Any, blocks: Any, external: int, now_ns: int) -> None:
         """As above, with what the inner connector says of where it found them."""
         tier, slots = ours.tier, []
+        sources: dict[Any, int] = {}
         if external:
             slots = [int(slot) for slot in blocks.get_block_ids()[0]]
-            split = getattr(self._inner, "get_external_cache_hit_sources", None)
-            tier = tier_of_sources(split(request, external), tier) if split is not None else tier
+            if (split := getattr(self._inner, "get_external_cache_hit_sources", None)) is not None:  # since vLLM 0.32
+                ours.guard.run(lambda: sources.update(split(request, external)))
+            tier = tier_of_sources(sources, tier)
         ours.watch.given(request, slots, external, tier, now_ns)
 
     def build_connector_meta(self, scheduler_output: Any) -> Any:
@@ -127,7 +130,7 @@ class KvtrailConnector(_BASE, interface.SupportsHMA):  # type: ignore[misc] # vL
     def request_finished(self, request: Any, block_ids: Any, *args: Any, **kwargs: Any) -> Any:
         """A request ended, in a vLLM that knows one kind of cache."""
         result = self._inner.request_finished(request, block_ids, *args, **kwargs)
-        return self._finished(request, result, len(block_ids))
+        return self._finished(request, result, lambda: len(block_ids))
 
     def request_finished_all_groups(self, request: Any, block_ids: Any, *args: Any, **kwargs: Any) -> Any:
         """A request ended. An inner connector that knows one kind of cache is told of that one."""
@@ -135,12 +138,12 @@ class KvtrailConnector(_BASE, interface.SupportsHMA):  # type: ignore[misc] # vL
             result = self._inner.request_finished_all_groups(request, block_ids, *args, **kwargs)
         else:
             result = self._inner.request_finished(request, block_ids[0])
-        return self._finished(request, result, sum(len(ids) for ids in block_ids))
+        return self._finished(request, result, lambda: sum(len(ids) for ids in block_ids))
 
-    def _finished(self, request: Any, result: Any, slots: int) -> Any:
+    def _finished(self, request: Any, result: Any, slots: Callable[[], int]) -> Any:
         """As above; `result` goes on as it is."""
         if (ours := self._kvtrail) is not None:
-            ours.guard.run(lambda: ours.watch.finished(request, slots, time.monotonic_ns(), keeps_blocks=bool(result[0])))
+            ours.guard.run(lambda: ours.watch.finished(request, slots(), time.monotonic_ns(), keeps_blocks=bool(result[0])))
         return result
 
     def shutdown(self) -> Any:

@@ -11,7 +11,7 @@ from typing import Final
 from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.emitter import Emitter
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import OpId
+from kvtrail_schema.identity import BlockId, OpId, StepId
 from kvtrail_schema.kinds import Kind
 from kvtrail_schema.reasons import ErrorReason, PrefillReason, SwapInFailReason
 
@@ -56,9 +56,11 @@ class Loads:
             ns=watched.ns,
         )
 
-    def new_load(self, tier: Tier, blocks: list[int], slots: list[int], tokens: int, now_ns: int, *, is_async: bool) -> Load:
+    def new_load(
+        self, tier: Tier, blocks: list[BlockId], slots: list[int], tokens: int, now_ns: int, *, is_async: bool
+    ) -> Load:
         """A load that was not told yet."""
-        return Load(self._op(), tier, blocks, slots, tokens, now_ns, is_async)  # type: ignore[arg-type] # ids of blocks
+        return Load(self._op(), tier, blocks, slots, tokens, now_ns, is_async)
 
     def loaded(self, watched: Watched, end_ns: int, bad_slots: frozenset[int]) -> None:
         """A load ended; blocks in bad slots did not arrive."""
@@ -91,22 +93,15 @@ class Loads:
         watched.prefill_reason, watched.outer = PrefillReason.LOAD_FAILED, (0, 0)
         self._emit.error(ErrorReason.IO, tier=load.tier, op=load.op, req=watched.req, text="load failed inside the connector")
 
-    def stood_still(self, batch: Iterable[Watched], op: OpId | None, wait_ns: int, end_ns: int, step: int) -> None:
+    def stood_still(self, batch: Iterable[Watched], op: OpId | None, wait_ns: int, end_ns: int, step: StepId) -> None:
         """Every request of a step waited for a copy; `op` where one is known to be it."""
         if wait_ns < SHORTEST_WAIT_NS:
             return
         for watched in batch:
             own = watched.load.op if watched.load is not None else op
-            self._emit.copy_waited(
-                watched.req,
-                wait_ns,
-                NO_U64 if own is None else own,
-                step,
-                self.tier,
-                t_ns=end_ns,  # type: ignore[arg-type] # a step
-            )
+            self._emit.copy_waited(watched.req, wait_ns, NO_U64 if own is None else own, step, self.tier, t_ns=end_ns)
 
-    def saved(self, batch: list[Watched], times: StepTimes, step: int) -> None:
+    def saved(self, batch: list[Watched], times: StepTimes, step: StepId) -> None:
         """What saving took in a step. Its pieces between layers are laid end to end, up to the end of the last."""
         if times.save_ns < SHORTEST_WAIT_NS or times.save_end_ns == ABSENT:
             return

@@ -44,6 +44,11 @@ class Residents:
 
     def came(self, run: "Run", req: RequestId, ns: NamespaceId) -> None:
         """Blocks of one request, in a row, can be found from now on."""
+        if run.parent is None and len(run.blocks) > 1:  # the first has no parent, and the others have: two chains to emit
+            rest = Run(run.blocks[1:], run.slots[1:], run.blocks[0], run.token_start + run.block_tokens, run.block_tokens)
+            self.came(run._replace(blocks=run.blocks[:1], slots=run.slots[:1]), req, ns)
+            self.came(rest, req, ns)
+            return
         self._emit.emit_blocks(
             Kind.BLOCK_CREATED,
             run.blocks,

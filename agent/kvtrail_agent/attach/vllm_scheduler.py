@@ -79,7 +79,7 @@ class SchedulerWatch:
         begin_ns, end_ns = span
         watched.lookup = Lookup(gpu_tokens, found or 0, self._loads.tier, is_async)
         watched.outer = (gpu_tokens, gpu_tokens + (found or 0))
-        told = {} if found is None else {_TOKENS_OF[self._loads.tier]: found}
+        told: dict[str, Any] = {} if found is None else {_TOKENS_OF[self._loads.tier]: found}
         self._emit.lookup_finished(
             watched.req, end_ns - begin_ns, int(request.num_tokens), tokens_gpu=gpu_tokens, t_ns=end_ns, **told
         )
@@ -102,7 +102,7 @@ class SchedulerWatch:
         first, last = found.gpu_tokens // size, -(-(found.gpu_tokens + outer_tokens) // size)
         blocks = self._chains.blocks(request, first, last)
         places = slots[first : first + len(blocks)]
-        load = self._loads.new_load(tier, list(blocks[: len(places)]), places, outer_tokens, now_ns, is_async=found.is_async)
+        load = self._loads.new_load(tier, blocks[: len(places)], places, outer_tokens, now_ns, is_async=found.is_async)
         self._loads.queue(watched, load)
         self._open[request.request_id] = watched
         if found.is_async:

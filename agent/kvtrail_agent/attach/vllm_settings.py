@@ -47,8 +47,8 @@ def attachment_settings(extra: Mapping[str, Any], rank: int) -> Attachment | Non
     Raises:
         SettingsInvalid: a setting is unknown or impossible; the message names it.
     """
-    told = {name: os.environ[key] for name, key in _FROM_ENVIRONMENT.items() if os.environ.get(key)}
-    told = {"rank": rank, **told, **extra}
+    environment = {name: os.environ[key] for name, key in _FROM_ENVIRONMENT.items() if os.environ.get(key)}
+    told: dict[str, Any] = {"rank": rank, **environment, **extra}
     if not told.get("transport") or not told.get("engine"):
         return None
     key_file, tier = told.pop("key_file", None), told.pop("tier", None)

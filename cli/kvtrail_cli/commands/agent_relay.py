@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 import typer
-from kvtrail_agent.fleet_key import fleet_key
+from kvtrail_agent.importers.user_key import user_key, user_key_file
 from kvtrail_agent.importers.vllm_wire import Dialect
 from kvtrail_agent.recorder import Recorder
 from kvtrail_agent.relay.addresses import zmq_address
@@ -52,7 +52,10 @@ def relay(
     ] = DEFAULT_URL,
     token_file: Annotated[Path | None, typer.Option(envvar="KVTRAIL_WRITE_TOKEN_FILE", help="Token for writing.")] = None,
     key_file: Annotated[
-        Path | None, typer.Option(envvar="KVTRAIL_KEY_FILE", help="Key (0600) of your fleet: the same one, the same ids.")
+        Path | None,
+        typer.Option(
+            envvar="KVTRAIL_KEY_FILE", help="The fleet's key (0600); absent, one of this user's own is made and kept."
+        ),
     ] = None,
     kafka_options_file: KafkaOptionsFile = None,
     json: Json = False,
@@ -62,7 +65,7 @@ def relay(
     if replays and len(replays) != len(publishers):
         raise InputInvalid(f"{len(publishers)} publishers and {len(replays)} replay endpoints: give one each, or none")
     settings = AgentSettings(engine=engine, transport=transport, token_file=token_file, kafka_options_file=kafka_options_file)
-    key, stop = fleet_key(key_file), threading.Event()
+    key, stop = user_key(key_file or user_key_file()), threading.Event()
     pairs = zip(publishers, replays or [None] * len(publishers), strict=True)
     relays = [
         Relay(
