@@ -8,7 +8,7 @@ WORKERS ?= 2
 SOURCES := schema agent engine collector dashboards cli migrations tools bench tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install parts demo test test-long chaos check sanitize format generate constraints docs-pictures clean
+.PHONY: help install parts demo test test-long test-engines chaos check sanitize format generate constraints docs-pictures clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,6 +28,9 @@ endif
 
 test-long: install parts ## run the long suites too (minutes each)
 	KVTRAIL_LONG=1 $(BIN)/python -m pytest $(ARGS)
+
+test-engines: install .venv-engines/.installed ## run real vLLM with our connector and relay (6 GB, ten minutes); ARGS for some
+	KVTRAIL_ENGINES_PYTHON=$(CURDIR)/.venv-engines/bin/python $(BIN)/python -m pytest -q tests/engines $(ARGS)
 
 chaos: install ## real parts killed, paused, cut off, without room: 200 seeded rounds (a quarter of an hour)
 	KVTRAIL_LONG=1 $(BIN)/python -m pytest -q tests/chaos $(ARGS)
@@ -62,12 +65,17 @@ parts: ## install the real parts that tests need and that are no Python packages
 	@tools/parts.sh
 
 clean: ## remove what was made here
-	rm -rf $(VENV) .uv .parts build dist *.egg-info kvtrail-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-engines .uv .parts build dist *.egg-info kvtrail-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .uv/bin/uv:
 	@echo "fetching uv" >&2
 	@$(PYTHON) -m venv .uv
 	@.uv/bin/pip install --quiet --disable-pip-version-check uv
+
+.venv-engines/.installed: pyproject.toml setup.py tools/engines.sh | $(UV)
+	@echo "installing engines into .venv-engines (6 GB)" >&2
+	@tools/engines.sh $(CURDIR)/.venv-engines $(UV) $(PYTHON)
+	@touch $@
 
 $(VENV)/.installed: pyproject.toml setup.py constraints.txt $(wildcard agent/kvtrail_agent/_ring*.[ch]) | $(UV)
 	@echo "installing into $(VENV)" >&2
