@@ -53,10 +53,11 @@ def attribute_recording(
     *,
     seed: int = 0,
     measure: Measure = Measure.TTFT,
+    population: Population | None = None,
 ) -> Attribution:
-    """As `attribute`, for a recording that is there already."""
+    """As `attribute`, for a recording that is there already, and its population, where somebody has computed it."""
     device = device_of(recording)
-    population = _population(recording, measure)
+    population = _population(recording, measure) if population is None else population
     if not len(population):
         return Attribution(why_not=_NOTHING[measure], measure=measure, device=device)
     searched = window is None

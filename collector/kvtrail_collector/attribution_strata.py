@@ -17,6 +17,7 @@ from kvtrail_collector.population import Population
 MIN_STRATUM_REQUESTS: Final = 50
 NEW_FROM_REQUESTS: Final = 5
 NEW_FROM_RATIO: Final = 5
+MOST_KNOWN_OF_NEW: Final = 10
 MOST_NEW_SHARE: Final = 0.5
 
 _BUCKETS_A_DOUBLING: Final = 2
@@ -104,7 +105,7 @@ class _Cells:
         here = np.bincount(np.searchsorted(cells, window), minlength=len(cells))
         there = np.bincount(np.searchsorted(cells, reference), minlength=len(cells))
         surprising = here * len(reference) >= NEW_FROM_RATIO * (there + 1) * len(window)
-        return cls(cells, here, there, (there < MIN_STRATUM_REQUESTS) & (here >= NEW_FROM_REQUESTS) & surprising)
+        return cls(cells, here, there, (there < MOST_KNOWN_OF_NEW) & (here >= NEW_FROM_REQUESTS) & surprising)
 
     @property
     def newcomers(self) -> int:

@@ -11,7 +11,7 @@ from kvtrail_collector.ledger_parts import TIER_NAMES, Component
 from kvtrail_collector.population import Cause
 from kvtrail_collector.verdicts_case import Case, Finding
 from kvtrail_collector.verdicts_components import component_findings
-from kvtrail_collector.verdicts_table import CODE_OF, is_more_specific
+from kvtrail_collector.verdicts_table import CODE_OF, MIX_SHIFT, is_more_specific
 
 MIN_CONFIDENCE: Final = 0.95
 MIN_SHARE: Final = 0.2
@@ -37,7 +37,9 @@ def population_verdicts(case: Case) -> tuple[Verdict, ...]:
     for number in range(min(MOST_CAUSES, len(claims)), 0, -1):
         named = claims[:number]
         if _is_largest(case, named) and all(_is_sure(case, claim, named) for claim in named):
-            return tuple(_verdict(case, claim, named) for claim in named)
+            # What is broken stands before what is not.
+            ranked = sorted(named, key=lambda claim: claim.code == MIX_SHIFT.name)
+            return tuple(_verdict(case, claim, named) for claim in ranked)
     return ()
 
 

@@ -5,6 +5,7 @@ from typing import Final
 from kvtrail_collector.detectors import (
     hits_moved,
     lookups_block,
+    mix_queues,
     prefetch_came_late,
     prefetch_floods,
     reads_fail,
@@ -25,4 +26,5 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     steps_recompute.DETECTOR,
     lookups_block.DETECTOR,
     hits_moved.DETECTOR,
+    mix_queues.DETECTOR,
 )

@@ -58,7 +58,7 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     own = taken_while(case.recording, case.requests.place[case.excess.window.rows])
     usual = taken_while(case.recording, case.reference_requests.place)
     share, usual_share = own.share_of_longer(long), usual.share_of_longer(long)
-    demand, pace = _ratio(case, _new_tokens_per_s), _ratio(case, _ns_per_token)
+    demand, pace = demand_and_pace(case)
     by_long = share >= LONG_SHARE and share >= LONG_GROWTH * usual_share
     by_many = demand >= MORE_FROM and demand >= pace
     if not own.total or not (by_long or by_many):
@@ -100,6 +100,11 @@ def taken_while(recording: Recording, victims: IntArray, only: Reason | None = N
     counts = np.ones(len(middle), dtype=np.bool_) if only is None else chunks.reason == only
     np.add.at(taken, chunks.request, chunks.tokens * np.maximum(waiting, 0) * counts)
     return Taken(taken, requests.tokens)
+
+
+def demand_and_pace(case: Case) -> tuple[float, float]:
+    """How many times the tokens of the reference arrive to be computed, and how many times as long a step takes for one."""
+    return _ratio(case, _new_tokens_per_s), _ratio(case, _ns_per_token)
 
 
 def _ratio(case: Case, figure: Callable[[Case, Window], float]) -> float:

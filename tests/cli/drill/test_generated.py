@@ -9,10 +9,11 @@ from kvtrail_cli.drill.generated.make import lift_of, make
 from kvtrail_cli.drill.generated.mechanism import FAULTS
 from kvtrail_cli.drill.generated.plan import planned
 from kvtrail_cli.drill.generated.recorded import Recorded
-from kvtrail_cli.drill.generated.run import truth_of_made
+from kvtrail_cli.drill.generated.run import packaged, truth_of_made
 from kvtrail_cli.drill.generated.table import table_of
 from kvtrail_cli.drill.judge import judge, unattributed_share
 from kvtrail_cli.drill.score import MIX, NONE
+from kvtrail_collector.attribution import attribute_recording
 from kvtrail_collector.facts_build import recording_of_table
 from kvtrail_collector.population import population_of
 from kvtrail_schema.kinds import Kind
@@ -46,6 +47,7 @@ FOUND = {
     "copy-contention": "TIER_SLOW",
     "slow-lookup": "LOOKUP_BOUND",
     "long-prefill": "SCHED_QUEUE",
+    "tenant-flood": "SCHED_QUEUE",
     "late-prefetch": "PREFETCH_LATE",
     "thrash": "THRASH",
     "noticed-late": "PREFETCH_READY_DELAY",
@@ -88,6 +90,16 @@ def test_a_strong_fault_is_found_by_its_name(recorded: Recorded, fault: str, cod
 
     assert (code, True) == (judged.run.found, judged.run.is_right), judged.run
     assert (judged.run.lift or 0) > 0.2
+
+
+@pytest.mark.parametrize(("number", "fault", "code"), [(2132, "mix-shift", "MIX_SHIFT"), (2018, "long-prefill", "SCHED_QUEUE")])
+def test_behind_what_requests_wait(number: int, fault: str, code: str) -> None:
+    """A wait behind more of what takes long is a shift of the mix; one behind prompts that nobody sent before is a fault."""
+    struck = make(planned(number), packaged())
+    answer = attribute_recording(recording_of_table(table_of(struck.trace)), struck.span)
+
+    assert (fault,) == planned(number).faults
+    assert [code] == [verdict.code for verdict in answer.verdicts][:1], answer
 
 
 def test_the_diagnosis_does_not_see_what_was_injected(recorded: Recorded) -> None:
