@@ -21,11 +21,11 @@ from kvtrail_agent.attach.live_rows import LiveRows
 from kvtrail_agent.attach.trtllm import recorders
 from kvtrail_agent.attach.vllm_settings import attachment_settings
 from kvtrail_agent.errors import AgentError
-from kvtrail_agent.fleet_key import fleet_key
 from kvtrail_agent.importers.decoded import HERE, Decoded, Part
 from kvtrail_agent.importers.format import Source
 from kvtrail_agent.importers.formats import FORMATS
 from kvtrail_agent.importers.lmcache_bus import LmcacheBus
+from kvtrail_agent.importers.user_key import user_key, user_key_file
 from kvtrail_agent.settings import AgentSettings
 
 LOG: Final = logging.getLogger("kvtrail")
@@ -110,7 +110,7 @@ def listen(bus: Any, settings: AgentSettings, key_file: Path | None = None, *, c
     """
     used = clock or SystemClock()
     rows = LiveRows(recorders(settings), "lmcache-bus", FORMATS["lmcache-bus"].missing, used)
-    listener = Listener(rows, fleet_key(key_file), used)
+    listener = Listener(rows, user_key(key_file or user_key_file()), used)
     listener.subscribe(bus)
     return listener
 

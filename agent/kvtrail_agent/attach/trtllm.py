@@ -21,9 +21,9 @@ from kvtrail_schema.identity import Rank
 from kvtrail_agent.attach.live_rows import LiveRows
 from kvtrail_agent.attach.trtllm_poller import TrtllmPoller
 from kvtrail_agent.attach.trtllm_sources import TrtllmCalls
-from kvtrail_agent.fleet_key import fleet_key
 from kvtrail_agent.importers.decoded import Origin
 from kvtrail_agent.importers.formats import FORMATS
+from kvtrail_agent.importers.user_key import user_key, user_key_file
 from kvtrail_agent.recorder import Recorder
 from kvtrail_agent.settings import AgentSettings
 
@@ -53,7 +53,7 @@ def watch(llm: Any, settings: AgentSettings, key_file: Path | None = None, *, cl
     """
     used = clock or SystemClock()
     rows = LiveRows(recorders(settings), "tensorrt-llm", FORMATS["trtllm"].missing, used)
-    return Watching(TrtllmPoller(TrtllmCalls(llm), rows, key=fleet_key(key_file), clock=used))
+    return Watching(TrtllmPoller(TrtllmCalls(llm), rows, key=user_key(key_file or user_key_file()), clock=used))
 
 
 def recorders(settings: AgentSettings) -> Callable[[Origin], Recorder]:
