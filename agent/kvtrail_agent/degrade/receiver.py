@@ -1,4 +1,5 @@
-"""The endpoint: the thread `kvtrail-degrade` answers, one call at a time, and ends what is over in between.
+"""Who takes orders: by an endpoint, whose thread `kvtrail-degrade` answers, by a Kafka topic, or both. The same is believed by
+either way, and what is over is ended in between.
 
 ```python
 receiver = DegradeReceiver(DegradeSettings(engine="chat-1", secret_file=path, port=4760), engine_controls, recorder)
@@ -11,7 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 from http import HTTPStatus
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kvtrail_schema.clock import Clock, SystemClock
 from kvtrail_schema.degrade import DegradeControls
@@ -22,12 +23,18 @@ from kvtrail_schema.webhooks import ID_HEADER, read_secrets
 
 from kvtrail_agent.degrade.book import Book, Held
 from kvtrail_agent.degrade.judge import Judge, Judged, Verdict
-from kvtrail_agent.degrade.server import Answer, Endpoint
+from kvtrail_agent.degrade.server import Answer, Endpoint, Receive
 from kvtrail_agent.degrade.settings import DegradeSettings, check_degrade_settings
 from kvtrail_agent.errors import SettingsInvalid
+from kvtrail_agent.transports.files import TransportFiles
+from kvtrail_agent.transports.kafka_address import read_address
+
+if TYPE_CHECKING:
+    from kvtrail_agent.degrade.topic import OrderTopic
 
 LOG: Final = logging.getLogger("kvtrail")
 _REFUSALS_TOLD_A_MINUTE: Final = 30
+_EXPIRE_S: Final = 0.2
 _MINUTE_NS: Final = 60_000_000_000
 _FIRST_EVENT: Final = 1 << 62
 """Ids of events that an agent draws: above all that engines count."""
@@ -61,7 +68,7 @@ class DegradeReceiver:
         clock: wall time for age and expiry; how long an action lasts is measured by the monotonic one.
 
     Raises:
-        SettingsInvalid: the address or the secrets cannot be used.
+        SettingsInvalid: the address, the topic or the secrets cannot be used.
     """
 
     def __init__(self, settings: DegradeSettings, controls: DegradeControls, emit: Emitter, clock: Clock | None = None) -> None:
@@ -77,23 +84,38 @@ class DegradeReceiver:
         self._carried_out = 0  # guarded by _lock
         self._refused: dict[str, int] = {}  # guarded by _lock
         self._told: list[int] = []  # guarded by _lock; when the last refusals were told
-        self._endpoint = Endpoint(settings.host, settings.port, self._receive, self._expire)
+        self._topic = _topic_of(settings, self._receive)
+        self._endpoint = Endpoint(settings.host, settings.port, self._receive) if settings.listens else None
+        self._ending = threading.Event()
+        self._expiring = threading.Thread(target=self._expire_all, name="kvtrail-degrade-expiry", daemon=True)
 
     @property
     def url(self) -> str:
-        """Where orders are taken."""
-        return self._endpoint.url
+        """Where orders are taken by HTTP; empty where they are not."""
+        return "" if self._endpoint is None else self._endpoint.url
 
     def __enter__(self) -> Self:
         """Start to listen."""
-        self._endpoint.start()
+        self._expiring.start()
+        for way in (self._endpoint, self._topic):
+            if way is not None:
+                way.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Listen no more, and end every action."""
-        self._endpoint.close()
+        for way in (self._endpoint, self._topic):
+            if way is not None:
+                way.close()
+        self._ending.set()
+        if self._expiring.ident is not None:
+            self._expiring.join()
         with self._lock:
             self._book.release_all()
+
+    def wait_until_heard(self, timeout_s: float) -> bool:
+        """Wait until orders by topic are heard; at once where there is none. For whoever sends one next."""
+        return self._topic is None or self._topic.is_heard.wait(timeout_s)
 
     def in_force(self) -> dict[str, Held]:
         """What is applied by order now. Any thread."""
@@ -153,7 +175,26 @@ class DegradeReceiver:
             self._emit.error(ErrorReason.PERMISSION, text=text)
         LOG.warning("kvtrail: %s", text)
 
+    def _expire_all(self) -> None:
+        """The life of a thread that ends what is over."""
+        while not self._ending.wait(_EXPIRE_S):
+            self._expire()
+
     def _expire(self) -> None:
-        """End what is over. Runs between calls."""
+        """End what is over."""
         with self._lock:
             self._book.expire()
+
+
+def _topic_of(settings: DegradeSettings, receive: Receive) -> OrderTopic | None:
+    """The topic that the settings name; the Kafka client is loaded only then.
+
+    Raises:
+        SettingsInvalid: it cannot be used.
+    """
+    if not settings.topic:
+        return None
+    address = read_address(settings.topic, TransportFiles(kafka_options_file=settings.kafka_options_file))
+    from kvtrail_agent.degrade.topic import OrderTopic as Topic  # noqa: PLC0415 - loads the client
+
+    return Topic(address, settings.engine, receive)

@@ -31,9 +31,9 @@ Receive = Callable[[dict[str, str], bytes], Answer]
 class Endpoint:
     """Listens from its making on, answers from `start` on. A few calls at a time; one that is slow holds nothing up."""
 
-    def __init__(self, host: str, port: int, receive: Receive, between: Callable[[], None]) -> None:
+    def __init__(self, host: str, port: int, receive: Receive) -> None:
         try:
-            self._server = _Server((host.strip("[]"), port), receive, between)
+            self._server = _Server((host.strip("[]"), port), receive)
         except OSError as error:
             message = f"{host}:{port}: {error.strerror}: choose another address for orders"
             raise SettingsInvalid(message) from error
@@ -58,13 +58,12 @@ class Endpoint:
 
 
 class _Server(ThreadingMixIn, HTTPServer):
-    """Looks after what is over between calls. Calls beyond the bound are cut off."""
+    """A thread a call; calls beyond the bound are cut off."""
 
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], receive: Receive, between: Callable[[], None]) -> None:
+    def __init__(self, address: tuple[str, int], receive: Receive) -> None:
         self.receive = receive
-        self._between = between
         self._places = threading.BoundedSemaphore(_AT_ONCE)
         super().__init__(address, _Handler)
 
@@ -81,10 +80,6 @@ class _Server(ThreadingMixIn, HTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
-
-    def service_actions(self) -> None:
-        """Called by the server's loop, several times a second."""
-        self._between()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A caller that breaks off is none of the engine's business: nothing is printed into its output."""

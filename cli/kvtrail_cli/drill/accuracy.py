@@ -43,6 +43,8 @@ class AccuracyChoice:
     count: str
     folder: Path
     populations: int = POPULATIONS
+    first: int = 0
+    workers: int = 1
     at_most: int | None = None
     again: bool = False
 
@@ -94,14 +96,14 @@ def _live(choice: AccuracyChoice, advance: Advance, note: Callable[[str], None])
 def _generated(choice: AccuracyChoice, advance: Advance, note: Callable[[str], None]) -> Results:
     """The populations made from recorded runs; only those that go wrong are told one by one."""
     results = Results(choice.folder / "generated" / "results.jsonl")
-    plans = plans_of(choice.populations, faults_of(choice.faults, DRILL_NAMES) if choice.faults else ())
+    plans = plans_of(choice.populations, faults_of(choice.faults, DRILL_NAMES) if choice.faults else (), choice.first)
     missing = [plan for plan in plans if not results.has(plan.name)][: choice.at_most]
 
     def report(judged: Judged) -> None:
         if not judged.run.is_right and judged.run.found is not None:
             note(line_of(judged))
 
-    run_generated(missing, recorded_runs(choice.folder / "live"), results, advance, report)
+    run_generated(missing, recorded_runs(choice.folder / "live"), results, advance, report, choice.workers)
     return results
 
 

@@ -98,7 +98,8 @@ def _record(plan: GatePlan, folder: Path, seed: int, change: str) -> _Recorded:
     for number in range(_TRIES):
         with Standstill() as standstill:
             recorded = _record_once(plan, folder / str(number), seed, change)
-        if standstill.longest_s <= _LONGEST_STANDSTILL_S:
+        result = recorded.session.result
+        if standstill.longest_s(result.started_ns, result.ended_ns) <= _LONGEST_STANDSTILL_S:
             break
     return recorded._replace(tries=number + 1)
 

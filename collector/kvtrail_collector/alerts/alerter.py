@@ -11,6 +11,7 @@ from kvtrail_schema.clock import Clock
 from kvtrail_schema.degrade import Action, DegradeOrder
 
 from kvtrail_collector.alerts.actions import ActionBook, InForce, Want
+from kvtrail_collector.alerts.attempt import Outcome
 from kvtrail_collector.alerts.audit import DeadLetterBody, What
 from kvtrail_collector.alerts.batch import NS_S, Rows, rows_by_stream
 from kvtrail_collector.alerts.delivery import Delivery, Ended
@@ -23,7 +24,7 @@ from kvtrail_collector.alerts.file import AlertSettings
 from kvtrail_collector.alerts.keeping import Keeping
 from kvtrail_collector.alerts.notes import note_of_change, note_of_delivery, note_of_effect, note_of_order
 from kvtrail_collector.alerts.observe import Observer
-from kvtrail_collector.alerts.post import Outcome, Post
+from kvtrail_collector.alerts.post import Post
 from kvtrail_collector.alerts.shapes import AuditRow, DeadLetter
 from kvtrail_collector.alerts.state import AlertState, Turn
 from kvtrail_collector.alerts.windows import Windows
@@ -186,7 +187,8 @@ class Alerter:
     def _order(self, orders: Sequence[DegradeOrder], why: What, now_wall_ns: int) -> None:
         """Send orders, write them down, and watch for their effect."""
         for order in orders:
-            self._effects.ordered(order, now_wall_ns)
+            if self._dispatch.is_told_of(order.engine):
+                self._effects.ordered(order, now_wall_ns)
             self._dispatch.order(order, now_wall_ns)
             self._audit.append(note_of_order(order, why, now_wall_ns))
 

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple, Self
 from kvtrail_schema.clock import Clock
 from kvtrail_schema.webhooks import Envelope
 
-from kvtrail_collector.alerts.post import Attempt, Outcome, Post
+from kvtrail_collector.alerts.attempt import Attempt, Outcome
+from kvtrail_collector.alerts.post import Post
 from kvtrail_collector.alerts.targets import Target
 
 MOST_WAITING: Final = 256

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kvtrail_schema.degrade import DegradeOrder, Desired
+from kvtrail_schema.degrade import DegradeOrder, Desired, parse_action
 
 from kvtrail_collector.alerts.bodies import alert_body, manager_body, order_body, template_body
 from kvtrail_collector.alerts.delivery import Delivery, Outgoing
 from kvtrail_collector.alerts.evaluate import AlertKey, Change
+from kvtrail_collector.alerts.lmcache import can
 from kvtrail_collector.alerts.state import Turn
 from kvtrail_collector.alerts.targets import Form, Target
 
@@ -45,6 +46,10 @@ class Dispatch:
         """Whether any target would be sent an order of this action to this engine."""
         return any(_takes_order(target, engine, text) for target in self._targets)
 
+    def is_told_of(self, engine: str) -> bool:
+        """Whether an agent is among those who take orders to an engine: it says by events what it does, others do not."""
+        return any(target.form is Form.ORDERS and target.takes(engine) for target in self._targets)
+
     def alert(self, change: Change, now_wall_ns: int) -> None:
         """To every target that takes alerts of this engine."""
         is_fired = change.turn is Turn.FIRED
@@ -65,6 +70,14 @@ class Dispatch:
 
 def _takes_order(target: Target, engine: str, text: str) -> bool:
     """Whether a target is sent orders of an action to an engine."""
-    if target.form not in {Form.ORDERS, Form.TEMPLATE} or not target.takes(engine):
+    if not target.takes(engine):
         return False
-    return target.form is Form.ORDERS or not target.actions or text in target.actions
+    match target.form:
+        case Form.ORDERS:
+            return True
+        case Form.TEMPLATE:
+            return not target.actions or text in target.actions
+        case Form.LMCACHE:
+            return can(parse_action(text)) and (not target.actions or text in target.actions)
+        case _:
+            return False

@@ -6,11 +6,11 @@ from typing import Final
 
 from kvtrail_schema.degrade import DegradeOrder, Desired
 
+from kvtrail_collector.alerts.attempt import Outcome
 from kvtrail_collector.alerts.audit import What
 from kvtrail_collector.alerts.delivery import Ended
 from kvtrail_collector.alerts.effects import Effect, Finding
 from kvtrail_collector.alerts.evaluate import Change
-from kvtrail_collector.alerts.post import Outcome
 from kvtrail_collector.alerts.shapes import AuditRow
 from kvtrail_collector.alerts.state import Turn
 

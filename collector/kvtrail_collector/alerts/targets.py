@@ -15,6 +15,7 @@ from kvtrail_schema.errors import SecretInvalid
 from kvtrail_schema.webhooks import Secrets, read_secrets
 from msgspec import Meta
 
+from kvtrail_collector.alerts.targets_topic import PREFIX, topic_problem
 from kvtrail_collector.errors import CollectorError, SettingsInvalid
 
 Resolve = Callable[[str, int], Sequence[str]]
@@ -33,6 +34,8 @@ class Form(StrEnum):
     """Alerts, in the form of Alertmanager's webhooks, version 4."""
     TEMPLATE = "template"
     """Orders, to something else that can be switched over HTTP: `body` with $engine, $action, $state, $version, $rule."""
+    LMCACHE = "lmcache"
+    """Orders, to LMCache's internal API: a tier is bypassed there."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,9 +49,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     engines: tuple[str, ...] = ()
     """Only what is about these engines; empty: all."""
     actions: tuple[str, ...] = ()
-    """Only these actions, as in rules; empty: all. For `template`."""
+    """Only these actions, as in rules; empty: all. For `template` and `lmcache`."""
     body: str = ""
     """The body of `template`; $name stands for a value, put in as JSON."""
+    kafka_options_file: str = ""
+    """File (0600, TOML) with TLS and SASL options, where `url` is a topic: `kafka://host:port[,host:port]/topic`."""
     plain_http: bool = False
     """Send in clear to another machine: the network in between is trusted."""
     timeout_s: Annotated[float, Meta(gt=0, le=30)] = 1.0
@@ -56,6 +61,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def takes(self, engine: str) -> bool:
         """Whether what is about an engine goes here."""
         return not self.engines or engine in self.engines
+
+    @property
+    def is_topic(self) -> bool:
+        """Whether it is a Kafka topic, and no server."""
+        return self.url.startswith(PREFIX)
 
     @property
     def secrets(self) -> Secrets | None:
@@ -92,19 +102,35 @@ def check_targets(targets: Sequence[Target], where: str) -> None:
 def _problem(target: Target) -> str:
     """What is wrong with a target, or an empty text."""
     try:
-        split = urlsplit(target.url)
-        _ = split.port, target.secrets
+        _ = target.secrets
     except SecretInvalid as error:
         return str(error)
+    if target.form is Form.ORDERS and not target.secret_file:
+        return "orders are signed: give a secret_file"
+    return _problem_of_topic(target) if target.is_topic else _problem_of_server(target)
+
+
+def _problem_of_server(target: Target) -> str:
+    """What is wrong with one that is called by HTTP, or an empty text."""
+    try:
+        split = urlsplit(target.url)
+        _ = split.port
     except ValueError:
         return _NO_ADDRESS  # the error would name parts of the url, and a password may be among them
     if split.scheme not in {"http", "https"} or not split.hostname or split.username or split.fragment:
         return _NO_ADDRESS
     if split.scheme == "http" and split.hostname not in _LOCAL and not target.plain_http:
         return "http goes in clear: use https, or say plain_http = true where the network is trusted"
-    if target.form is Form.ORDERS and not target.secret_file:
-        return "orders are signed: give a secret_file"
+    if target.form is Form.LMCACHE and split.path not in {"", "/"}:
+        return "its url is that of LMCache's internal API, without a path"
     return "" if bool(target.body) == (target.form is Form.TEMPLATE) else "a template needs a body, and nothing else takes one"
+
+
+def _problem_of_topic(target: Target) -> str:
+    """What is wrong with a topic as a target, or an empty text."""
+    if target.form is not Form.ORDERS or target.body:
+        return "a topic takes orders alone: leave form and body out"
+    return topic_problem(target.url, target.kafka_options_file, plain=target.plain_http)
 
 
 def resolve(host: str, port: int) -> Sequence[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from kvtrail_collector.alerts.attempt import Attempt, Outcome
 from kvtrail_collector.alerts.delivery import Delivery, Ended, Outgoing
 from kvtrail_collector.alerts.dispatch import Dispatch
-from kvtrail_collector.alerts.post import Attempt, Outcome
 from kvtrail_collector.alerts.targets import Form, Target
 from kvtrail_schema.clock import SystemClock
 from kvtrail_schema.degrade import DegradeOrder, Desired, parse_action
@@ -140,7 +140,7 @@ def test_a_target_that_hangs_holds_up_nobody_else() -> None:
 
 def test_a_queue_is_bounded() -> None:
     """More than fit push out the oldest, which are told."""
-    line = Line(again={"w0": 1_000_000})
+    line = Line(again={f"w{number}": 1_000_000 for number in range(300)})
     with Delivery(line, CLOCK, line.ended.append) as delivery:
         for number in range(300):
             delivery.put(TARGET, outgoing(f"w{number}"))

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kvtrail_collector.alerts.attempt import Outcome
 from kvtrail_collector.alerts.bodies import alert_body, manager_body, template_body
 from kvtrail_collector.alerts.evaluate import AlertKey, Change
 from kvtrail_collector.alerts.file import DEFAULT_RULES, load_alerts
 from kvtrail_collector.alerts.measures import MEASURES
-from kvtrail_collector.alerts.post import Outcome, make_post
+from kvtrail_collector.alerts.post import make_post
 from kvtrail_collector.alerts.state import Turn
 from kvtrail_collector.alerts.targets import AddressRefused, Form, Target, address_of
 from kvtrail_collector.errors import SettingsInvalid
