@@ -31,17 +31,25 @@ def test_the_answer_has_its_published_shape(tmp_path: Path) -> None:
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
-    """Asked again for more, only what is missing is made, and all of it is summed up."""
+    """Asked again for more, only what is missing is made, by two processes as by one, and all of it is summed up."""
     told: list[str] = []
-    for populations in (1, 2, 2):
+    for populations in (1, 3, 3):
         choice = AccuracyChoice(
-            live=False, faults=("nvme-slow",), strengths=(), seeds=1, count="all", folder=tmp_path, populations=populations
+            live=False,
+            faults=("nvme-slow",),
+            strengths=(),
+            seeds=1,
+            count="all",
+            folder=tmp_path,
+            populations=populations,
+            first=40,
+            workers=2,
         )
         answer, _ = run_accuracy(choice, lambda _done, total: told.append(str(total)), told.append)
     path = tmp_path / "generated" / "results.jsonl"
 
-    assert answer.runs == 2
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 2
+    assert answer.runs == 3
+    assert [40, 41, 42] == [json.loads(line)["seed"] for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def _arrow(name: str, values: IntArray) -> "pa.Array[Any]":
     """A column in its pinned type."""
     pinned = EVENT_SCHEMA.field(name).type
     plain = pinned.value_type if pa.types.is_dictionary(pinned) else pinned
-    made = pa.array(values.astype(plain.to_pandas_dtype()), plain, mask=values == _ABSENT)
+    made: pa.Array[Any] = pa.array(values.astype(plain.to_pandas_dtype()), plain, mask=values == _ABSENT)
     return made if plain is pinned else made.cast(pinned)
 
 
