@@ -32,6 +32,9 @@ DegradeSecretFile = Annotated[
     typer.Option(help="Take orders to degrade that are signed with a secret in this file (0600); absent: take none."),
 ]
 DegradePort = Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback where orders are taken.")]
+DegradeTopic = Annotated[
+    str, typer.Option(help="Kafka topic where orders are taken, and no port is opened: kafka://host:port/topic.")
+]
 
 
 class Restore(StrEnum):
@@ -102,6 +105,7 @@ def run(  # noqa: PLR0917 - one parameter a flag
     ] = 0,
     degrade_secret_file: DegradeSecretFile = None,
     degrade_port: DegradePort = 4760,
+    degrade_topic: DegradeTopic = "",
     *,
     skip_bad_lines: Annotated[bool, typer.Option(help="Skip and count wrong lines of a trace instead of ending.")] = False,
     json: Json = False,
@@ -119,7 +123,7 @@ def run(  # noqa: PLR0917 - one parameter a flag
             profile = trace_profile(TraceChoice(trace, scale, speed, limit, skip_bad_lines, restore.value), seed, where)
         if not profile.arrivals:
             raise InputInvalid(f"{trace}: no request to run")
-        degrade = _degrade_settings(name, agent, degrade_secret_file, degrade_port)
+        degrade = _degrade_settings(agent, degrade_secret_file, degrade_port, degrade_topic)
         answer = run_profile(profile.fetching_ahead(prefetch, announce), agent, degrade)
     if json:
         print_json(answer)
@@ -128,7 +132,7 @@ def run(  # noqa: PLR0917 - one parameter a flag
     raise typer.Exit(Exit.GOOD if answer.delivered else Exit.BAD)
 
 
-def _degrade_settings(name: str, agent: AgentSettings | None, secrets: Path | None, port: int) -> DegradeSettings | None:
+def _degrade_settings(agent: AgentSettings | None, secrets: Path | None, port: int, topic: str) -> DegradeSettings | None:
     """Where the flags want orders to be taken, or None where they do not.
 
     Raises:
@@ -139,7 +143,14 @@ def _degrade_settings(name: str, agent: AgentSettings | None, secrets: Path | No
     if agent is None:
         message = "--degrade-secret-file needs a transport: what becomes of an order is told by events"
         raise InputInvalid(message)
-    return DegradeSettings(engine=name, secret_file=secrets, port=port)
+    return DegradeSettings(
+        engine=agent.engine,
+        secret_file=secrets,
+        port=port,
+        listens=not topic,
+        topic=topic,
+        kafka_options_file=agent.kafka_options_file,
+    )
 
 
 class RecorderDirs(NamedTuple):
