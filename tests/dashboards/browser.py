@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
@@ -43,6 +43,13 @@ _START_S: Final = 60
 _EVICTION: Final = EventId(7)
 # Streamlit looks for its server below the path of the page first, and then where it is.
 _LOOKED_FOR: Final = ("/_stcore/health", "/_stcore/host-config")
+
+
+class Served(NamedTuple):
+    """Where a dashboard is, and its process."""
+
+    url: str
+    pid: int
 
 
 @dataclass(slots=True)

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from kvtrail_dashboards.fetch import forget
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.settings import COLLECTOR_URL, READ_TOKEN_FILE
+from playwright.sync_api import Browser, sync_playwright
 
 from tests.dashboards.answers import Json
+from tests.dashboards.browser import CHROMIUM, FLAGS
 from tests.dashboards.fake_collector import fake_collector
 from tests.dashboards.open_app import Opened, OpenPlace, app_of
+from tests.real import require_real
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +25,16 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget()
     yield
     forget()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium without a screen."""
+    require_real("browser", found=Path(CHROMIUM).is_file(), how=f"install chromium at {CHROMIUM} (apt-get install chromium)")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield started
+        started.close()
 
 
 @pytest.fixture

@@ -1,46 +1,34 @@
 """The pages in a real browser, over a real collector full of events: what a person sees, clicks and shares."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from kvtrail_dashboards.places import Place
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
-from tests.dashboards.browser import CHROMIUM, FLAGS, Seen, fill, serving_collector, serving_dashboard, slow_run
-from tests.real import require_real
+from tests.dashboards.browser import Seen, Served, fill, serving_collector, serving_dashboard, slow_run
+from tests.dashboards.hands import (
+    SHOWN_MS,
+    click,
+    click_first_row,
+    draw_over,
+    exemplar,
+    refresh,
+    rest,
+    rss_mb,
+    sweep,
+    type_choice,
+)
 
 pytestmark = pytest.mark.real("browser")
 
-SHOWN_MS: Final = 30_000
-LONG: Final = os.environ.get("KVTRAIL_LONG") == "1"
-SESSIONS: Final = 8 if LONG else 3
-REFRESHES: Final = 200 if LONG else 8
+SESSIONS: Final = 3
+REFRESHES: Final = 4
 GROWTH_MB: Final = 60
 """What the allocator may keep of pages that are gone; 200 of them without a bound would be several times that."""
-
-
-class Served(NamedTuple):
-    """Where the dashboard is, and its process."""
-
-    url: str
-    pid: int
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium without a screen."""
-    require_real("browser", found=Path(CHROMIUM).is_file(), how=f"install chromium at {CHROMIUM} (apt-get install chromium)")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +72,7 @@ def test_each_page_loads_by_its_link_and_the_console_stays_clean(seen: Seen, das
         seen.page.get_by_role("link", name=place.title, exact=True).click()
         expect(seen.page.get_by_role("heading", name=place.question)).to_be_visible(timeout=SHOWN_MS)
         expect(seen.page.get_by_text("engine demo")).to_be_visible(timeout=SHOWN_MS)
-        _rest(seen.page)
+        rest(seen.page)
         expect(seen.page.get_by_text("What to do:").filter(has_text="Where:")).to_have_count(0)
 
     assert seen.console == []
@@ -94,13 +82,36 @@ def test_each_page_loads_by_its_link_and_the_console_stays_clean(seen: Seen, das
 def test_three_clicks_lead_from_now_to_the_event_that_caused_it(seen: Seen, dashboard: Served) -> None:
     """The spike, a request that shows it, and in its chain the eviction because of which it had to read from nvme."""
     seen.page.goto(dashboard.url)
-    _click(seen.page.get_by_role("link", name="Explain this spike").first)
-    _click(_exemplar(seen.page))
-    _click(seen.page.get_by_role("button", name="evicted").first)
+    click(seen.page.get_by_role("link", name="Explain this spike").first)
+    click(exemplar(seen.page))
+    click(seen.page.get_by_role("button", name="evicted").first)
 
     expect(seen.page.get_by_role("heading", name="Event: evicted")).to_be_visible(timeout=SHOWN_MS)
     expect(seen.page).to_have_url(re.compile("event="))
     assert {"engine", "start_ns", "end_ns", "request", "event"} <= set(parse_qs(urlsplit(seen.page.url).query))
+    assert seen.console == []
+
+
+def test_a_spike_is_picked_by_click_by_keyboard_or_drawn_over(seen: Seen, dashboard: Served) -> None:
+    """Three ways to the same question; each time the link holds what was picked."""
+    seen.page.goto(f"{dashboard.url}/spike?start_ns=1&end_ns=5000000000")
+    expect(seen.page.get_by_role("button", name="Back to the costliest spike")).to_be_visible(timeout=SHOWN_MS)
+    rest(seen.page)
+    sweep(seen.page, lambda: "start_ns=1&" not in seen.page.url)
+    expect(seen.page.get_by_text("TIER_SLOW", exact=True)).to_be_visible(timeout=SHOWN_MS)
+    rest(seen.page)
+    clicked = seen.page.url
+    type_choice(seen.page, "Spike to explain", "costliest")
+    expect(seen.page).not_to_have_url(re.compile("start_ns="), timeout=SHOWN_MS)
+    rest(seen.page)
+    type_choice(seen.page, "Spike to explain", "UTC")
+    expect(seen.page).to_have_url(clicked, timeout=SHOWN_MS)
+    rest(seen.page)
+    draw_over(seen.page, 0.2, 0.4)
+    click(seen.page.get_by_role("button", name=re.compile(r"^Explain \d\d:\d\d:\d\d to")))
+
+    expect(seen.page).not_to_have_url(clicked, timeout=SHOWN_MS)
+    expect(seen.page).to_have_url(re.compile("start_ns="))
     assert seen.console == []
 
 
@@ -109,9 +120,9 @@ def test_picking_a_request_shows_its_timeline_and_the_link_reproduces_it(seen: S
     seen.page.goto(f"{dashboard.url}/spike")
     table = seen.page.get_by_test_id("stDataFrame").last
     expect(table).to_be_visible(timeout=SHOWN_MS)
-    _rest(seen.page)
+    rest(seen.page)
     table.scroll_into_view_if_needed()
-    _click_first_row(seen.page)
+    click_first_row(seen.page)
     heading = seen.page.get_by_role("heading", name="Timeline of request")
     expect(heading).to_be_visible(timeout=SHOWN_MS)
     told, link = heading.inner_text(), seen.page.url
@@ -129,14 +140,13 @@ def test_a_typed_id_is_shown(seen: Seen, dashboard: Served) -> None:
     seen.page.goto(f"{dashboard.url}/request")
     field = seen.page.get_by_test_id("stSelectbox").filter(has_text="Show the timeline of").get_by_role("combobox")
     expect(field).to_be_visible(timeout=SHOWN_MS)
-    _rest(seen.page)
+    rest(seen.page)
     field.fill("r100")
     field.press("Enter")
 
     expect(seen.page.get_by_role("heading", name="Timeline of request r100", exact=True)).to_be_visible(timeout=SHOWN_MS)
 
 
-@pytest.mark.timeout(600)
 def test_many_readers_at_once_see_the_same(browser: Browser, dashboard: Served) -> None:
     """Each session has a page of its own; none waits for ever, none sees an error."""
     contexts = [browser.new_context() for _ in range(SESSIONS)]
@@ -150,70 +160,12 @@ def test_many_readers_at_once_see_the_same(browser: Browser, dashboard: Served) 
         context.close()
 
 
-@pytest.mark.timeout(1_800)
 def test_refreshing_takes_no_more_memory_each_time(seen: Seen, dashboard: Served) -> None:
     """A page that stays open all night is drawn again and again; the first rounds warm up what is kept once."""
     seen.page.goto(dashboard.url)
-    _refresh(seen.page, REFRESHES // 4)
-    before_mb = _rss_mb(dashboard.pid)
-    _refresh(seen.page, REFRESHES - REFRESHES // 4)
+    refresh(seen.page, REFRESHES // 4)
+    before_mb = rss_mb(dashboard.pid)
+    refresh(seen.page, REFRESHES - REFRESHES // 4)
 
-    assert _rss_mb(dashboard.pid) - before_mb < GROWTH_MB
+    assert rss_mb(dashboard.pid) - before_mb < GROWTH_MB
     assert seen.console == []
-
-
-@pytest.mark.skipif(not LONG, reason="a real run of a minute and a half: make test-long")
-@pytest.mark.timeout(600)
-def test_the_cause_that_was_injected_into_a_real_run_is_what_the_page_names(browser: Browser, private_dir: Path) -> None:
-    """Engine, recorder, collector and pages are the real ones; a disk that is slow for a while is what *Spike* says."""
-    words = ("demo", "--headless", "--json", "--fault", "nvme-slow", "--seed", "11", "--dir", str(private_dir / "demo"))
-    subprocess.run([sys.executable, "-m", "kvtrail_cli.main", *words], check=True, capture_output=True)
-    with (
-        serving_collector(private_dir / "demo" / "events.duckdb") as url,
-        serving_dashboard(url, private_dir / "streamlit.log") as (home, _),
-    ):
-        page = browser.new_page()
-        page.goto(f"{home}/spike")
-
-        expect(page.get_by_text("TIER_SLOW", exact=True)).to_be_visible(timeout=SHOWN_MS)
-        expect(page.get_by_text("Reading from nvme got slower.")).to_be_visible()
-        page.close()
-
-
-def _refresh(page: Page, times: int) -> None:
-    """Press the button, and wait each time until the page has come to rest."""
-    for _ in range(times):
-        expect(page.get_by_text("TIER_SLOW", exact=True)).to_be_visible(timeout=SHOWN_MS)
-        page.get_by_role("button", name="Refresh").click()
-        _rest(page)
-
-
-def _rest(page: Page) -> None:
-    """Wait until no script of the page runs."""
-    page.wait_for_timeout(300)
-    expect(page.locator("[data-testid='stApp'][data-test-script-state='running']")).to_have_count(0, timeout=SHOWN_MS)
-
-
-def _click(link: Locator) -> None:
-    """One click on what may take a moment to appear."""
-    expect(link).to_be_visible(timeout=SHOWN_MS)
-    link.click()
-
-
-def _exemplar(page: Page) -> Locator:
-    """The first request beside the words that announce them."""
-    expect(page.get_by_text("Requests that show it best")).to_be_visible(timeout=SHOWN_MS)
-    return page.get_by_role("link").filter(has_text="r").and_(page.locator("a[href*='request=']")).first
-
-
-def _click_first_row(page: Page) -> None:
-    """Tick the first row's box; the table is drawn on a canvas, so it is found by place."""
-    box = page.get_by_test_id("stDataFrame").last.bounding_box()
-    assert box is not None
-    page.mouse.click(box["x"] + 16, box["y"] + 35 + 18)
-
-
-def _rss_mb(pid: int) -> float:
-    """Memory that a process holds."""
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) / 1_024 for line in lines if line.startswith("VmRSS:"))

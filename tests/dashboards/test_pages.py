@@ -7,7 +7,7 @@ from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.settings import COLLECTOR_URL
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboards.answers import BIG_ID, Json, attribution, engines, loss, no_spike, stream, verdict, window
+from tests.dashboards.answers import BIG_ID, Json, attribution, engines, loss, no_spike, spikes, stream, verdict, window
 from tests.dashboards.open_app import OpenPlace, app_of, link_of, said
 from tests.dashboards.page_answers import latency, page_answers, prefetches, recorder, tiers
 
@@ -72,6 +72,46 @@ def test_an_empty_stretch_of_time_says_so(open_place: OpenPlace) -> None:
     empty = latency() | {"series": [], "total": {"requests": 0}}
 
     assert "No request arrived in this stretch of time." in said(open_place(Place.NOW, page_answers(latency=empty))[0])
+
+
+def test_slow_stretches_are_told_though_none_stands_out(open_place: OpenPlace) -> None:
+    """Of two spikes each hides the other from the search; whoever is woken must not read that all is well."""
+    two = spikes((70, 80), (40, 60))
+    page, _ = open_place(Place.NOW, page_answers(attribution=no_spike(), spikes=two), last_s="0")
+    found = {told: query["start_ns"] for told, query in links(page).items() if "P95" in told}
+
+    assert "Slow for a while" in said(page)
+    assert [["70000000000"], ["40000000000"]] == list(found.values())
+
+
+def test_a_spike_that_is_explained_is_not_told_twice(open_place: OpenPlace) -> None:
+    """Only the others, and only those of the time that is shown, are listed beside it."""
+    two = spikes((70, 80), (40, 60))
+    page, _ = open_place(Place.NOW, page_answers(spikes=two), last_s="0")
+    earlier, _ = open_place(Place.NOW, page_answers(spikes=two), start_ns="30000000000", end_ns="65000000000")
+
+    assert "Also slow" in said(page)
+    assert ["70000000000"] == [query["start_ns"][0] for told, query in links(page).items() if "P95" in told]
+    assert not [told for told in links(earlier) if "P95" in told]
+
+
+def test_findings_of_one_kind_are_one_line_with_figures_and_what_helps(open_place: OpenPlace) -> None:
+    """A rule that fires for six sizes of prefix is one thing to do, not six lines to read."""
+    wasted = verdict("PREFETCH_WASTE", basis="mechanism", evidence={"wasted_blocks": 3_480, "wasted_bytes": 57_016_320})
+    given = {"verdicts": [wasted, wasted], "window": window(0, 100)}
+    text = said(open_place(Place.NOW, page_answers(verdicts=given, attribution=no_spike()))[0])
+
+    assert text.count("`PREFETCH_WASTE`") == 1
+    assert "Wasted blocks 3,480, wasted 57,016,320 bytes." in text
+    assert "What to do: Recompute instead of reading from this tier." in text
+    assert "Found 2 times; this is the gravest." in text
+
+
+def test_a_spike_leads_to_the_other_pages_of_its_time(open_place: OpenPlace) -> None:
+    """Tier, queue and prefetch waste of the very seconds are a click away, though the link does not hold the window yet."""
+    page, _ = open_place(Place.SPIKE, page_answers())
+
+    assert {"40000000000"} == {links(page)[f"{name} then"]["start_ns"][0] for name in ("Tiers", "Prefetch", "Tenants")}
 
 
 def test_a_broken_rule_leads_to_its_event_and_is_no_spike(open_place: OpenPlace) -> None:
@@ -165,6 +205,7 @@ def test_a_tier_at_which_many_wait_stands_out(open_place: OpenPlace) -> None:
     assert values(page) == {"gpu": "60 % used", "nvme": "90 % used"}
     assert "Restoring was cheaper a token, 2.5 times in the median." in text
     assert [":red" in line for line in text.split("\n") if "pinned" in line] == [False, True]
+    assert "most waiting and in flight: " in text
 
 
 def test_a_tier_that_nobody_sampled_is_told(open_place: OpenPlace) -> None:

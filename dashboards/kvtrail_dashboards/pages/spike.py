@@ -50,7 +50,7 @@ def _draw(frame: Frame) -> None:
         explanation = fetch_explanation(engine, view.window, series)
         for notice in notices(loss, engine, explanation.attribution):
             show_notice(notice)
-        verdict_section(explanation, frame.names, view, len(spikes))
+        verdict_section(explanation, frame.names, view, 0 if view.window else len(spikes))
         exemplars_section(view, explanation)
         around_section(view, explanation)
         basis_section(explanation)

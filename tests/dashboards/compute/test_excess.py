@@ -37,6 +37,13 @@ def test_blame_is_bounded_and_the_largest_first() -> None:
     assert (lines[0].waited_ms, lines[0].tenant) == (39.0, "not named")
 
 
+def test_a_queue_that_stood_idle_is_nobodys_work() -> None:
+    """Nobody is blamed for a tier that served nobody."""
+    (line,) = blame_lines([BlameRow("q", "idle", waited_ns=1)])
+
+    assert line.tenant == ""
+
+
 def test_every_component_of_the_ledger_has_a_family() -> None:
     """A component is `unattributed` only if it is that, or is not known to this version."""
     known = ["sched_wait.capacity", "sched_wait.stalled", "lookup", "tier_queue", "alloc", "submit", "storage_read"]
