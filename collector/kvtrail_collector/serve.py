@@ -56,6 +56,7 @@ class CollectorServer:
         monitor = None if self._source is None else self._source.monitor
         app = create_app(settings, store, clock, sources, monitor, alerter=self._alerting.alerter)
         self._keeper = LedgerKeeper(store, clock)
+        self._watch = self._alerting.invariants
         self._socket = _bind(settings)
         self._server = _QuietServer(
             uvicorn.Config(
@@ -75,10 +76,10 @@ class CollectorServer:
         self.address: Final = Address(host, port, "https" if settings.tls_certificate else "http")
 
     def run(self) -> None:
-        """Answer calls, read from Kafka if that is set, keep ledgers and watch for alerts, until `stop`. Blocks; finishes
-        what began.
+        """Answer calls, read from Kafka if that is set, keep ledgers, watch invariants and alerts, until `stop`. Blocks;
+        finishes what began.
         """
-        with contextlib.closing(self._socket), running(self._alerting), _reading(self._source), self._keeper:
+        with contextlib.closing(self._socket), self._watch, running(self._alerting), _reading(self._source), self._keeper:
             self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:

@@ -137,11 +137,12 @@ WITH gone AS (
     WHERE kind IN (kind_no('evicted'), kind_no('invalidated'))
 ), pair AS (
     SELECT own.stream_id, own.seq, own.t_ns, own.req, own.ns, own.block, own.tier, own.slot, max(gone.seq) AS gone_seq,
-        arg_max(gone.kind, gone.seq) AS gone_kind, arg_max(gone.reason, gone.seq) AS gone_reason, max(gone.t_ns) AS gone_ns
+        arg_max(gone.kind, gone.seq) AS gone_kind, arg_max(gone.reason, gone.seq) AS gone_reason,
+        arg_max(gone.t_ns, gone.seq) AS gone_ns
     FROM window_events AS own JOIN gone USING (stream_id, block, tier, slot)
-    WHERE own.kind = kind_no('attention_read') AND gone.seq < own.seq AND gone.t_ns <= own.t_ns GROUP BY ALL
+    WHERE own.kind = kind_no('attention_read') AND gone.seq < own.seq GROUP BY ALL
 )
-SELECT * FROM pair WHERE NOT EXISTS (
+SELECT * FROM pair WHERE gone_ns <= t_ns AND NOT EXISTS (
     SELECT 1 FROM window_events AS fill WHERE fill.kind IN (kind_no('block_created'), kind_no('swap_in_loaded'),
         kind_no('swap_out_written')) AND fill.stream_id = pair.stream_id AND fill.block = pair.block
         AND coalesce(fill.dst, fill.tier) = pair.tier AND coalesce(fill.slot, pair.slot) = pair.slot

@@ -22,6 +22,7 @@ from kvtrail_collector.projections.view_minutes import TENANT_MINUTES, TIER_MINU
 from kvtrail_collector.projections.view_prefetches import PREFETCHES
 from kvtrail_collector.projections.view_queues import QUEUE_OCCUPANCY
 from kvtrail_collector.projections.view_stream import GAPS, PARTS
+from kvtrail_collector.projections.view_verdicts import VERDICTS
 
 NAMES: Final[Mapping[str, type[IntEnum]]] = {
     "kind_name": Kind,
@@ -44,6 +45,7 @@ VIEWS: Final[Mapping[str, str]] = {
     "request_parts": REQUEST_PARTS,
     "gaps": GAPS,
     "parts": PARTS,
+    "verdicts": VERDICTS,
 }
 """Each view, and what it selects."""
 

@@ -9,6 +9,7 @@ from kvtrail_collector.store.seal_policy import SealPolicy
 from kvtrail_collector.store.store import Store
 from kvtrail_collector.store.tables_alerts import ALERT_AUDIT, WEBHOOK_DEAD_LETTERS
 from kvtrail_collector.store.tables_ledger import LEDGER_HOLES, REQUEST_LEDGERS
+from kvtrail_collector.store.tables_verdicts import STREAM_VERDICTS, STREAM_WATCHES
 from kvtrail_collector.store.touched import Touched, take_touched
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "LEDGER_HOLES",
     "MEMORY",
     "REQUEST_LEDGERS",
+    "STREAM_VERDICTS",
+    "STREAM_WATCHES",
     "WEBHOOK_DEAD_LETTERS",
     "Account",
     "Incoming",

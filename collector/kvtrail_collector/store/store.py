@@ -174,11 +174,11 @@ class Store:
         return self._writer.positions()
 
     def on_commit(self, listener: Callable[[pa.Table, Iterable[Account]], None]) -> None:
-        """Let somebody hear of the new rows of each commit from now on, with the books of their streams. Call it once.
+        """Let somebody hear of the new rows of each commit from now on, with the books of their streams.
 
         It is called on the writer's thread, after the commit: it must return at once and never raise.
         """
-        self._writer.on_commit = listener
+        self._writer.listeners = (*self._writer.listeners, listener)
 
     def statistics(self) -> WriterStatistics:
         """What the writer did and what waits for it. Any thread; cheap."""

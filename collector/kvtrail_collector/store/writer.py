@@ -84,7 +84,7 @@ class Writer:
         self._positions: Positions = positions or {}  # guarded by _lock; replaced, never changed in place
         self._commits = self._stored = self._duplicate = self._failed = self._version = self._unknown = 0  # guarded by _lock
         self._usable = True  # guarded by _lock
-        self.on_commit: Callable[[pa.Table, Iterable[Account]], None] | None = None  # set once, read by the writer's thread
+        self.listeners: tuple[Callable[[pa.Table, Iterable[Account]], None], ...] = ()  # replaced, read by the writer's thread
         self._backlog = Backlog()  # used by the writer's thread alone
         self._busy = False  # used by the writer's thread alone
         self._thread = threading.Thread(target=self._run, name="kvtrail-store-writer", daemon=True)
@@ -253,8 +253,9 @@ class Writer:
             self._stored += sum(receipt.stored for receipt in plan.receipts)
             self._duplicate += sum(receipt.duplicate for receipt in plan.receipts)
             self._unknown += sum(1 for share in group if share.is_last and unknown_in(share.incoming.batch.header))
-        if self.on_commit is not None and plan.rows is not None:
-            self.on_commit(plan.rows, plan.after.values())
+        if plan.rows is not None:
+            for listener in self.listeners:
+                listener(plan.rows, plan.after.values())
         return plan.receipts
 
     def _do_errand(self, errand: Errand) -> None:

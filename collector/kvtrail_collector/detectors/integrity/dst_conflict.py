@@ -16,7 +16,7 @@ WITH span AS (
     GROUP BY stream_id, dst, slot, op
 ), follow AS (
     SELECT *, lag(end_ns) OVER place AS before_ns, lag(op) OVER place AS before_op, lag(block) OVER place AS before_block
-    FROM span WHERE is_whole WINDOW place AS (PARTITION BY stream_id, dst, slot ORDER BY start_ns, end_ns)
+    FROM span WHERE is_whole WINDOW place AS (PARTITION BY stream_id, dst, slot ORDER BY end_ns, start_ns)
 )
 SELECT dst AS tier, count(*) AS conflicts, arg_min(slot, seq) AS slot, max(before_ns - start_ns) / 1e6 AS longest_overlap_ms,
     count(*) FILTER (block IS DISTINCT FROM before_block) AS of_other_blocks, 0 AS touched_ns, refs_of(stream_id, seq) AS refs

@@ -6,7 +6,7 @@ from typing import Final
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.kinds import Kind
 
-from kvtrail_collector.detectors.manifests import manifests, whole
+from kvtrail_collector.detectors.manifests import manifests, whole, whole_of
 from kvtrail_collector.detectors.rule import Basis, Family, Need, Row, Rule
 from kvtrail_collector.detectors.scene import Scene
 
@@ -15,13 +15,19 @@ def _find(scene: Scene, _settings: Mapping[str, float]) -> list[Row]:
     """Manifests whose host tier is larger than the limit without what is in use."""
     found: list[Row] = []
     for manifest in manifests(scene):
-        asked, limit = whole(manifest, "host_tier_bytes"), whole(manifest, "memory_limit_bytes")
-        used = whole(manifest, "memory_used_bytes") or 0
-        # Use is that of the whole machine, the limit may be that of a group: only where it is smaller does it take part.
-        if asked is not None and limit is not None and asked > (limit - used if used < limit else limit):
-            row: Row = {"tier": Tier.HOST.value, "asked_bytes": asked, "limit_bytes": limit, "used_bytes": used}
-            found.append(row | {"refs": [manifest.ref]})
+        if is_too_big(manifest.members):
+            asked, limit = whole(manifest, "host_tier_bytes"), whole(manifest, "memory_limit_bytes")
+            row: Row = {"tier": Tier.HOST.value, "asked_bytes": asked, "limit_bytes": limit}
+            found.append(row | {"used_bytes": whole(manifest, "memory_used_bytes") or 0, "refs": [manifest.ref]})
     return found
+
+
+def is_too_big(members: Mapping[str, object]) -> bool:
+    """Whether a manifest asks for more memory than there is."""
+    asked, limit = whole_of(members, "host_tier_bytes"), whole_of(members, "memory_limit_bytes")
+    used = whole_of(members, "memory_used_bytes") or 0
+    # Use is that of the whole machine, the limit may be that of a group: only where it is smaller does it take part.
+    return asked is not None and limit is not None and asked > (limit - used if used < limit else limit)
 
 
 RULE: Final = Rule(
