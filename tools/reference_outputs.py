@@ -13,8 +13,10 @@ from kvtrail_cli.commands.agent_relay import AgentRelay
 from kvtrail_cli.commands.engine import EngineRun
 from kvtrail_cli.compare.shapes import Compare
 from kvtrail_cli.demo.shapes import Demo
+from kvtrail_cli.drill.gate_shapes import GateDrill
 from kvtrail_cli.drill.safety_shapes import SafetyDrills
 from kvtrail_cli.drill.shapes import Accuracy
+from kvtrail_cli.drill.storm_shapes import Storms
 from kvtrail_cli.importing.shapes import Imported
 from kvtrail_collector.alerts.shapes import ActionAnswer, Alerts
 from kvtrail_collector.attribution_shapes import Attribution
@@ -60,6 +62,8 @@ ANSWERS = {
     "compare": Compare,
     "drill accuracy": Accuracy,
     "drill all": SafetyDrills,
+    "drill storm": Storms,
+    "drill gate": GateDrill,
     "bench dashboard": DashboardBench,
     "bench engine": EngineBench,
     "bench ingest": IngestBench,
