@@ -76,6 +76,15 @@ def run_gates(plan: GatePlan, advance: Advance) -> GateDrill:
     return gates_of(found, recorded.session, time.monotonic() - began_s)
 
 
+def run_worse(plan: GatePlan, change: str) -> GateRun:
+    """One baseline and one candidate that is worse. Raises as `run_gates`."""
+    with TemporaryDirectory(prefix="kvtrail-gate-") as folder:
+        baseline = _record(plan, Path(folder) / "baseline", plan.first_seed, EQUAL)
+        candidate = _record(plan, Path(folder) / "candidate", plan.first_seed, change)
+        gate = gate_of_folders(baseline.events, candidate.events, [])
+    return _judged(change, plan.first_seed, gate, candidate.tries)
+
+
 def gates_of(found: list[GateRun], session: Session, seconds: float) -> GateDrill:
     """Sum runs up. Pure."""
     equal = [run for run in found if run.change == EQUAL]

@@ -70,7 +70,7 @@ WHERE kind IN ({Kind.FAULT_INJECTED.value}, {Kind.DEGRADE_APPLIED.value}, {Kind.
 """  # noqa: S608  # constants of ours
 
 
-class _Latencies(NamedTuple):
+class Latencies(NamedTuple):
     """Times to first token in ns, by stretch."""
 
     reference: list[int]
@@ -83,7 +83,7 @@ class _Seen:
     """One run, and the latencies in it."""
 
     run: StormRun
-    latencies: _Latencies
+    latencies: Latencies
     session: Session
 
 
@@ -102,7 +102,7 @@ def run_storms(count: int, first_seed: int, advance: Advance) -> Storms:
     return storms_of([one.run for one in seen], [one.latencies for one in seen], seen[-1].session)
 
 
-def storms_of(runs: Sequence[StormRun], latencies: Sequence[_Latencies], session: Session) -> Storms:
+def storms_of(runs: Sequence[StormRun], latencies: Sequence[Latencies], session: Session) -> Storms:
     """Sum runs up. Pure."""
     applied = [run.applied_s for run in runs if run.applied_s is not None]
     p95_s = float(np.quantile(applied, 0.95, method="higher")) if len(applied) == len(runs) else None
@@ -143,7 +143,7 @@ def _seen(seed: int, session: Session, moments: SqlAnswer, alerts: Alerts) -> _S
     began_ns = times[Kind.FAULT_INJECTED][0]
     applied_ns = next(iter(times[Kind.DEGRADE_APPLIED]), None)
     released_ns = next(iter(times[Kind.DEGRADE_CLEARED]), None)
-    latencies = _by_stretch(session.result.results, session.result.started_ns, began_ns, applied_ns)
+    latencies = by_stretch(session.result.results, session.result.started_ns, began_ns, applied_ns)
     whats = [row.what for row in alerts.audit if row.rule == _RULE or row.what == _STALLED]
     run = StormRun(
         seed=seed,
@@ -158,9 +158,9 @@ def _seen(seed: int, session: Session, moments: SqlAnswer, alerts: Alerts) -> _S
     return _Seen(run, latencies, session)
 
 
-def _by_stretch(results: Sequence[RequestResult], start_ns: int, began_ns: int, applied_ns: int | None) -> _Latencies:
+def by_stretch(results: Sequence[RequestResult], start_ns: int, began_ns: int, applied_ns: int | None) -> Latencies:
     """Times to first token by when a request arrived; those without one count with all their time."""
-    found = _Latencies([], [], [])
+    found = Latencies([], [], [])
     for result in results:
         took_ns = (result.first_token_ns or result.ended_ns) - result.arrived_ns
         if start_ns + _WARM_NS <= result.arrived_ns < began_ns:

@@ -131,7 +131,7 @@ def test_a_collector_sends_to_a_topic_as_to_a_server(scene: Scene) -> None:
 def test_orders_are_taken_somewhere(tmp_path: Path) -> None:
     """Neither endpoint nor topic is a mistake; so is an address that is none."""
     path = secret_file(tmp_path, b"a")
-    for wrong, why in (({}, "no endpoint and no topic"), ({"topic": "kafka://nowhere"}, "give brokers and topic")):
-        settings = DegradeSettings(engine=ENGINE, secret_file=path, listens=False, **wrong)
+    for topic, why in (("", "no endpoint and no topic"), ("kafka://nowhere", "give brokers and topic")):
+        settings = DegradeSettings(engine=ENGINE, secret_file=path, listens=False, topic=topic)
         with pytest.raises(SettingsInvalid, match=why):
             DegradeReceiver(settings, Kept(), CollectingEmitter().as_emitter())
