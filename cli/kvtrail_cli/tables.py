@@ -104,6 +104,8 @@ def _blame(found: Attribution) -> Table:
 
 def loss_view(loss: Loss) -> RenderableType:
     """The books of every stream, and what they say in one line."""
+    if not loss.streams:
+        return Text("No stream was ever heard of: there are no books to balance.", style="bold")
     table = Table(
         "engine", "epoch", "rank", "produced", "stored", "dropped", "in flight", "unaccounted", box=None, header_style="dim"
     )

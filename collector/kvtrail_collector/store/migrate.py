@@ -76,5 +76,5 @@ def _newer(found: str, own: str | None, where: str) -> StoreNewer:
     return StoreNewer(
         f"the file has revision {found}, this kvtrail knows revisions up to {own}",
         where=where,
-        do="start the kvtrail that wrote it, or choose another file with KVTRAIL_STORE; nothing in it was changed",
+        do="start the kvtrail that wrote it, or choose another file; nothing in it was changed",
     )
