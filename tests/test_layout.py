@@ -40,6 +40,7 @@ IN_THE_ENGINE = [
     "kvtrail_agent.emit_methods",
     "kvtrail_agent.ring_writer",
     "kvtrail_agent.recorder",
+    "kvtrail_agent.attach.vllm_attach",
 ]
 """The modules that an engine's process needs to record events."""
 
