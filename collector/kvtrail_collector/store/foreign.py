@@ -40,7 +40,7 @@ def ours(error: duckdb.Error, where: str) -> StoreError:
 def _of_a_file(what: str, where: str) -> StoreError:
     """The error of ours for one that a file caused."""
     if _LOCKED in what:
-        do = "one process owns a file: ask the collector that has it, by its url, or stop it; another collector needs another file"
+        do = "one process owns a file: ask the collector that has it, by its url, or stop it; a second one needs another file"
         return StoreUnavailable("another process holds the file", where=where, do=do)
     if _OTHER_VERSION in what:
         return StoreNewer(what, where=where, do="start the kvtrail (and duckdb) that wrote it, or choose another file")
