@@ -5,29 +5,40 @@ from typing import Final
 import numpy as np
 from kvtrail_schema.enums import Tier
 
+from kvtrail_collector.detectors.sched_queue import demand_and_pace
 from kvtrail_collector.facts_rows import IntArray
 from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Cause
 from kvtrail_collector.verdicts_case import Case, Detector, Finding
 
 MOST: Final = 0.5
+MUCH: Final = 0.2
+"""With no more to compute than usual, so much of the waiting is enough: the rest is the backlog that lookups left behind."""
+MOST_DEMAND: Final = 1.25
 GROWTH: Final = 2.0
 _EXPLAINED: Final = (Component.LOOKUP, Component.BUDGET)
 
 
 def find(case: Case, tier: Tier | None) -> Finding | None:
-    """Lookups grew, and most of what the tail waited for its place somebody's lookup ran; else the waiting is not theirs."""
+    """Lookups grew, and most of what the tail waited for its place somebody's lookup ran, or much of it without more to do."""
     if tier is not None:
         return None
     victims = case.requests.place[case.excess.window.rows]
     growth = _mean_ns(case, case.requests.place) / max(_mean_ns(case, case.reference_requests.place), 1.0)
     waited_ns = sum(case.excess.window.causes_ns[case.causes.index(cause)] for cause in _causes(case))
-    covered_ns = float(_covered_ns(case, victims).mean()) if len(victims) else 0.0
-    if growth < GROWTH or covered_ns < MOST * float(waited_ns):
+    demand, _ = demand_and_pace(case)
+    is_usual = demand < MOST_DEMAND
+    covered_ns = float(_covered_ns(case, victims, whole=is_usual).mean()) if len(victims) else 0.0
+    if growth < GROWTH or covered_ns < (MUCH if is_usual else MOST) * float(waited_ns):
         return None
     return Finding(
         explains=tuple(Cause(component, None) for component in _EXPLAINED),
-        evidence={"lookup_growth": growth, "lookups_ms": covered_ns / 1e6, "waited_ms": float(waited_ns) / 1e6},
+        evidence={
+            "lookup_growth": growth,
+            "lookups_ms": covered_ns / 1e6,
+            "waited_ms": float(waited_ns) / 1e6,
+            "demand_ratio": demand,
+        },
         events=tuple(case.arrival(int(place)) for place in victims[:3]),
         also=("SCHED_QUEUE",) if case.excess_ns(Cause(Component.BUDGET, None)) > 0 else (),
     )
@@ -45,11 +56,12 @@ def _mean_ns(case: Case, places: IntArray) -> float:
     return float((lookups.end_ns - lookups.start_ns)[own].mean()) if own.any() else 0.0
 
 
-def _covered_ns(case: Case, victims: IntArray) -> IntArray:
-    """For each victim, how long lookups ran between its arrival and the end of its own last one."""
+def _covered_ns(case: Case, victims: IntArray, *, whole: bool) -> IntArray:
+    """For each victim, how long lookups ran between its arrival and the end of its own last one, or its whole life."""
     lookups, requests = case.recording.columns.lookups, case.recording.columns.requests
-    looked = requests.arrived_ns.copy()
-    np.maximum.at(looked, lookups.request, lookups.end_ns)
+    looked = requests.end_ns.copy() if whole else requests.arrived_ns.copy()
+    if not whole:
+        np.maximum.at(looked, lookups.request, lookups.end_ns)
     order = np.argsort(lookups.start_ns, kind="stable")
     starts, ends = lookups.start_ns[order], np.maximum.accumulate(lookups.end_ns[order]) if len(order) else lookups.end_ns
     starts = np.maximum(starts, np.concatenate([starts[:1], ends[:-1]]))

@@ -1,4 +1,7 @@
-"""late-prefetch: sessions are announced so late that what is fetched for them is not there when they come."""
+"""late-prefetch: sessions come much sooner than they were announced for, so that what is fetched for them is not there yet.
+
+An engine that knew how little time there is would not begin to fetch.
+"""
 
 from kvtrail_schema.enums import Tier
 
@@ -8,7 +11,7 @@ from kvtrail_engine.loadgen.hints import Hints
 
 
 class LatePrefetch(Drill):
-    """Shortens the lead of the hints that the load gives, and lengthens it again."""
+    """Shortens the lead of the hints that the load gives, which go on to promise the old one, and lengthens it again."""
 
     name = "late-prefetch"
     tier = Tier.NVME
@@ -27,8 +30,9 @@ class LatePrefetch(Drill):
         """Hint late."""
         del engine
         self._before_ns, self._hints.lead_ns = self._hints.lead_ns, self._lead_ns
+        self._hints.promised_ns = self._before_ns
 
     def end(self, engine: Engine) -> None:
         """Hint in good time again."""
         del engine
-        self._hints.lead_ns = self._before_ns
+        self._hints.lead_ns, self._hints.promised_ns = self._before_ns, 0

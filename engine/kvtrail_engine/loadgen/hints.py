@@ -15,10 +15,12 @@ class Hints:
     """A thread of its own while a load runs: each arrival is hinted at `lead_ns` before it comes.
 
     `lead_ns` may be changed at any time; it is read as time goes on, so arrivals between two leads are hinted at once.
+    With `promised_ns` a hint says that there is at least so much time left, whatever there is.
     """
 
     def __init__(self, lead_ns: int) -> None:
         self.lead_ns = lead_ns
+        self.promised_ns = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -44,7 +46,7 @@ class Hints:
                 if self._stop.wait(min(left_ns, SLICE_NS) / 1e9):
                     return
             spec = arrival.spec
-            engine.hint(session_of(spec.name), spec, max(at_ns - clock.now_ns(), 0))
+            engine.hint(session_of(spec.name), spec, max(at_ns - clock.now_ns(), self.promised_ns, 0))
 
 
 def session_of(name: str) -> str:
