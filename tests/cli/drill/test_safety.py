@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from kvtrail_cli.drill.safety import DRILLS, run_drills
+from kvtrail_cli.errors import Exit
+from kvtrail_cli.main import APP
 from kvtrail_engine.invalidation import Invalidation
 from kvtrail_engine.lookup import Lookup
 from kvtrail_engine.redis_process import find_redis_server
@@ -88,10 +91,14 @@ def test_a_recorder_that_loses_events_fails(tmp_path: Path, monkeypatch: pytest.
     assert "the recorder's file has each event once" in found.observed
 
 
-def test_a_program_that_is_missing_is_no_failure_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said which one, and that the drill was not run."""
+def test_a_program_that_is_missing_is_no_failure_of_the_engine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is said which one, that the drill was not run, and that nothing is decided."""
     monkeypatch.setattr("kvtrail_cli.drill.safety_remote.find_redis_server", lambda: None)
-    (found,) = run_drills(("connector-timeout",), lambda _done, _total: None).drills
+    status = APP(["drill", "all", "--only", "connector-timeout", "--json"], standalone_mode=False)
+    (found,) = json.loads(capsys.readouterr().out)["drills"]
 
-    assert (False, False) == (found.passed, found.was_run)
-    assert "install it" in found.observed
+    assert Exit.UNDECIDED.value == status
+    assert (False, False) == (found["passed"], found["was_run"])
+    assert "install it" in found["observed"]
