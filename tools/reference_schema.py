@@ -37,6 +37,9 @@ def event_schema() -> str:
     return _readable(schema) + "\n"
 
 
+_EXTRA = {"type": "object", "description": "What a sender told beside the event that this version does not know; kept unread."}
+
+
 def _kind(kind: Kind, described: dict[str, Any]) -> dict[str, Any]:
     """One kind: its sentence and required fields from the class, the ranges of its fields from their columns."""
     place = {"engine": {"type": "string", "minLength": 1}, "epoch": _ref("u64"), "rank": _ref("u16")}
@@ -45,7 +48,7 @@ def _kind(kind: Kind, described: dict[str, Any]) -> dict[str, Any]:
     return {
         "description": described["description"],
         "type": "object",
-        "properties": {"kind": {"const": described["properties"]["kind"]["enum"][0]}, **place, **fields},
+        "properties": {"kind": {"const": described["properties"]["kind"]["enum"][0]}, **place, **fields, "extra": _EXTRA},
         "required": ["kind", "engine", "epoch", "rank", "seq", "t_ns", *needed],
         "additionalProperties": False,
     }

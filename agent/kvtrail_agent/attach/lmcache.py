@@ -8,9 +8,11 @@ import logging
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 from kvtrail_schema.clock import Clock, SystemClock
@@ -65,6 +67,9 @@ class Listener:
         """Ask a bus for all of its events. An event type that a newer version adds is asked for as well."""
         for event_type in import_module(_EVENT).EventType:
             bus.subscribe(event_type, self.take)
+        # Since 0.5 a bus says when it dropped events itself, its queue being full.
+        if hasattr(bus, "subscribe_drops") and hasattr(bus, "dropped_events_count"):
+            bus.subscribe_drops(lambda: self.guard.run(self._bus_dropped, bus))
 
     def close(self) -> None:
         """Decode what is there, then end; waits for a bounded time."""
@@ -90,6 +95,11 @@ class Listener:
         self._rows.write(self._decoder.decode(told))
         if self.dropped > self._told_drops:
             self._say_dropped(self.dropped)
+
+    def _bus_dropped(self, bus: Any) -> None:
+        """The bus dropped events. Runs on its thread: the count goes the way of an event."""
+        told = {"count": int(bus.dropped_events_count())}
+        self.take(SimpleNamespace(event_type="mp.event_bus.dropped", timestamp=time.time(), metadata=told, session_id=""))
 
     def _say_dropped(self, dropped: int) -> None:
         """What was dropped is a row of the stream."""

@@ -102,7 +102,8 @@ class LmcacheBatches:
             part.items.append(Lost(judged.missing))
             decoded.remarks["batches that never came"] += judged.missing
         t_ns = seconds_ns(fields.get("ts"))
-        state.last_ns = state.last_ns if t_ns is None else t_ns
+        # LMCache writes 0 where it does not know the time.
+        state.last_ns = t_ns or state.last_ns
         self._typed(decoded, part, state, fields, seq)
 
     def _typed(self, decoded: Decoded, part: Part, state: _Instance, fields: Fields, seq: int) -> None:
