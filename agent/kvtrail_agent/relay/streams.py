@@ -39,13 +39,16 @@ class Streams:
         self.rows = 0
 
     def write(self, decoded: Decoded) -> None:
-        """The rows of one batch. Their times are wall times of the engine's host; here they go onto this host's clock."""
+        """The rows of one batch. Their times are wall times of the engine's host; here they go onto this host's clock.
+
+        All events of a batch have one time: a nanosecond is added for each, so that what a clear empties is what came before.
+        """
         offset_ns = self._clock.wall_ns() - self._clock.monotonic_ns()
         for part in decoded.parts:
             recorder = self._recorder(part.origin.rank)
-            for item in part.items:
+            for place, item in enumerate(part.items):
                 if isinstance(item, Row):
-                    self._row(recorder, item, offset_ns)
+                    self._row(recorder, item, offset_ns - place)
 
     def lost(self, first: int, last: int, rank: int) -> None:
         """Batches of a publisher never came."""

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from kvtrail_agent.importers.hashes import block_of
 from kvtrail_agent.importers.vllm_wire import Dialect
+from kvtrail_agent.recorder import Recorder
 from kvtrail_agent.relay.relay import Relay
 from kvtrail_agent.relay.sockets import Sockets
 from kvtrail_agent.testing import RecordingTransport, recorder_for_tests
 from kvtrail_schema.arrow_schema import UnknownEvent
-from kvtrail_schema.events import BlockCreated, Error, Event, Evicted, ManifestDeclared
+from kvtrail_schema.events import BlockCreated, Error, Event, Evicted, ManifestDeclared, TierCleared
 from kvtrail_schema.identity import BlockId
 
 from tests.agent.waiting import wait_for
@@ -50,9 +51,14 @@ class Following:
 @contextmanager
 def relayed(publisher: Publisher, folder: Path, *, replay: bool = True, dialect: Dialect = Dialect.VLLM) -> Iterator[Following]:
     """A relay that follows a publisher; after the block all is delivered."""
-    transport, stop = RecordingTransport(), threading.Event()
+    transport, stop, recorders = RecordingTransport(), threading.Event(), list[Recorder]()
+
+    def start(_: int) -> Recorder:
+        recorders.append(recorder_for_tests(transport, folder))
+        return recorders[-1]
+
     sockets = Sockets(publisher.address, publisher.replay_address if replay else None, "", dialect)
-    relay = Relay(sockets, lambda _: recorder_for_tests(transport, folder), key=KEY, dialect=dialect)
+    relay = Relay(sockets, start, key=KEY, dialect=dialect)
     thread = threading.Thread(target=relay.run, args=(stop,), name="test-relay")
     thread.start()
     publisher.wait_for_subscriber()
@@ -61,6 +67,7 @@ def relayed(publisher: Publisher, folder: Path, *, replay: bool = True, dialect:
     finally:
         stop.set()
         thread.join()
+        wait_for(lambda: all(recorder.close() for recorder in recorders), "everything delivered")
 
 
 def ids(*hashes: int) -> list[BlockId]:
@@ -151,6 +158,19 @@ def test_what_nobody_knows_is_kept(private_dir: Path) -> None:
     assert any("novelty" in text for text in texts)
     assert any("BlockDreamt" in text for text in texts)
     assert not any("secret" in text for text in texts)
+
+
+def test_what_comes_after_a_clear_in_one_batch_stays(private_dir: Path) -> None:
+    """VLLM tells a reset together with the blocks of the next step, at one time: here they have an order in time."""
+    with Publisher() as publisher, relayed(publisher, private_dir) as following:
+        publisher.publish(stored(1))
+        publisher.publish({"type": "AllBlocksCleared"}, stored(2))
+        following.wait(2)
+    before, after = (event for event in following.all_of(BlockCreated))
+    cleared = following.all_of(TierCleared)[0]
+
+    assert before.t_ns < cleared.t_ns < after.t_ns
+    assert set(ids(2)) == following.relay.resident()
 
 
 def test_garbage_is_counted_and_stops_nothing(private_dir: Path) -> None:
