@@ -64,16 +64,16 @@ def run_gates(plan: GatePlan, advance: Advance) -> GateDrill:
     found: list[GateRun] = []
     with TemporaryDirectory(prefix="kvtrail-gate-") as text:
         folder = Path(text)
-        baselines: dict[int, Path] = {}
+        baselines: dict[int, _Recorded] = {}
         for number, (seed, change) in enumerate(candidates):
             advance(number, len(candidates))
             if seed not in baselines:
-                baselines[seed] = _record(plan, folder / f"baseline-{seed}", plan.first_seed + seed, EQUAL).events
+                baselines[seed] = _record(plan, folder / f"baseline-{seed}", plan.first_seed + seed, EQUAL)
             recorded = _record(plan, folder / f"candidate-{number}", plan.first_seed + seed, change)
-            gate = gate_of_folders(baselines[seed], recorded.events, [])
+            gate = gate_of_folders(baselines[seed].events, recorded.events, [])
             found.append(_judged(change, plan.first_seed + seed, gate, recorded.tries))
     advance(len(candidates), len(candidates))
-    return gates_of(found, recorded.session, time.monotonic() - began_s)
+    return gates_of(found, baselines[0].session, time.monotonic() - began_s)
 
 
 def run_worse(plan: GatePlan, change: str) -> GateRun:
