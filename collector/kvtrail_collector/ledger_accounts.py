@@ -14,6 +14,7 @@ from kvtrail_collector.facts_build import Recording, recording_of_table
 from kvtrail_collector.facts_rows import NO_ID, IdArray, IntArray, Interval
 from kvtrail_collector.ledger_columns import Ledgers, ledgers_of
 from kvtrail_collector.ledger_rows import identity_of, rows_for
+from kvtrail_collector.ledger_thin import thinned
 from kvtrail_collector.questions.rows import StreamRow
 
 SCHEMA: Final = pa.schema(
@@ -40,7 +41,7 @@ def account(
 
     Runs on a worker thread: one look at the events around the span, then 10 to 20 µs a request.
     """
-    table = rows_for(cursor, stream, wanted, span)
+    table = thinned(rows_for(cursor, stream, wanted, span))
     recording = recording_of_table(table, {identity_of(stream): holes}, now_ns=span[1])
     return ledger_rows(recording, stream.stream_id, np.isin(recording.columns.requests.req, wanted))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from typing import Final, NamedTuple, Self
 
@@ -10,10 +9,10 @@ import duckdb
 import numpy as np
 from kvtrail_schema.clock import Clock
 
-from kvtrail_collector.errors import CollectorError
 from kvtrail_collector.ledger_open import one_moment, with_holes
 from kvtrail_collector.ledger_pass import Computed, compute, keep
 from kvtrail_collector.questions.rows import streams
+from kvtrail_collector.rounds import Rounds
 from kvtrail_collector.store import (
     Store,
     Touched,
@@ -26,14 +25,13 @@ from kvtrail_collector.store import (
 
 _MOST_AT_ONCE: Final = 50_000
 _EVERY_S: Final = 1.0
+_FAILED: Final = "ledgers could not be kept"
 _EXPIRED: Final = """
 INSERT INTO touched_requests BY NAME
 SELECT stream_id, req, 1 + (SELECT coalesce(max(touch), 0) FROM touched_requests) AS touch
 FROM request_ledgers ANTI JOIN (FROM requests WHERE arrived_ns IS NOT NULL) USING (stream_id, req)
 """
 """Ledgers of requests whose events were let go: touched once more, they are found gone."""
-
-_LOG: Final = logging.getLogger(__name__)
 
 
 class LedgerStatistics(NamedTuple):
@@ -50,28 +48,30 @@ class LedgerKeeper:
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
-        self._stopping = threading.Event()
         self._turn = threading.Lock()  # one pass at a time
         self._seen_version = -1  # guarded by _turn
         self._seen_expired = 0  # guarded by _turn
         self._lock = threading.Lock()
-        self._statistics = LedgerStatistics()  # guarded by _lock
-        self._thread = threading.Thread(target=self._run, name="kvtrail-ledger", daemon=True)
+        self._kept = 0  # guarded by _lock
+        self._rounds = Rounds("kvtrail-ledger", self._pass, every_s=_EVERY_S, busy=store.is_filling, failed=_FAILED)
 
     def __enter__(self) -> Self:
         """Start the thread."""
-        self._thread.start()
+        self._rounds.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         """End the thread, after the pass that is under way."""
-        self._stopping.set()
-        self._thread.join()
+        self._rounds.__exit__()
 
     def statistics(self) -> LedgerStatistics:
         """What it did. Any thread; cheap."""
         with self._lock:
-            return self._statistics
+            return LedgerStatistics(requests=self._kept, failures=self._rounds.failures)
+
+    def _pass(self) -> bool:
+        """A pass; says whether there is much more to do."""
+        return self.run_once() >= _MOST_AT_ONCE // 2
 
     def run_once(self) -> int:
         """Compute and keep what can be now; returns for how many requests. Blocks for seconds where many are touched.
@@ -87,7 +87,8 @@ class LedgerKeeper:
                 touched = take_touched(cursor, _MOST_AT_ONCE)
                 changed = set(_streams(touched)) | self._with_holes(cursor, version)
                 known = [stream for stream in streams(cursor) if stream.stream_id in changed]
-                now = self._clock.wall_ns()
+                # While events wait, a stream of which nothing was stored lately may not be silent at all.
+                now = 0 if self._store.is_filling() else self._clock.wall_ns()
                 computed = [
                     compute(cursor, stream, _requests(touched, stream.stream_id), now, self._store.announce) for stream in known
                 ]
@@ -121,28 +122,8 @@ class LedgerKeeper:
         """Add to the statistics."""
         kept = sum(each.rows.num_rows for each in computed)
         with self._lock:
-            self._statistics = self._statistics._replace(requests=self._statistics.requests + kept)
+            self._kept += kept
         return kept
-
-    def _failed(self) -> bool:
-        """Count a pass that failed; False: the next one waits its time."""
-        with self._lock:
-            self._statistics = self._statistics._replace(failures=self._statistics.failures + 1)
-        return False
-
-    def _run(self) -> None:
-        """Pass after pass, without a pause while there is much to do."""
-        while not self._stopping.is_set():
-            try:
-                again = self.run_once() >= _MOST_AT_ONCE // 2
-            except CollectorError as error:
-                _LOG.warning("ledgers could not be kept, and will be tried again: %s", error)
-                again = self._failed()
-            except Exception:  # noqa: BLE001 - a defect in one pass must not end all ledgers
-                _LOG.exception("ledgers could not be kept, and will be tried again")
-                again = self._failed()
-            if not again:
-                self._stopping.wait(_EVERY_S)
 
 
 def _streams(touched: Touched) -> list[int]:

@@ -5,7 +5,6 @@ Only where some rule does: judging takes the store's time. It is for people; wha
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterable
 from typing import Final, Self
@@ -16,13 +15,13 @@ from kvtrail_collector.alerts.evaluate import Asked
 from kvtrail_collector.detectors.judge import Thresholds
 from kvtrail_collector.detectors.scene import Bounds
 from kvtrail_collector.diagnose_store import diagnose_store
-from kvtrail_collector.errors import CollectorError
+from kvtrail_collector.rounds import Rounds
 from kvtrail_collector.store import Account, Store
 
 EVERY_S: Final = 15.0
 _LOOK_BACK_NS: Final = 120_000_000_000
 _HEARD_NS: Final = 60_000_000_000
-_LOG: Final = logging.getLogger(__name__)
+_FAILED: Final = "verdicts for alerts could not be found"
 
 
 class VerdictWatch:
@@ -32,18 +31,16 @@ class VerdictWatch:
         self._store, self._clock, self._thresholds = store, clock, thresholds
         self._lock = threading.Lock()
         self._figures = Asked({})  # guarded by _lock; replaced, never changed
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="kvtrail-alert-verdicts", daemon=True)
+        self._rounds = Rounds("kvtrail-alert-verdicts", self._round, every_s=EVERY_S, busy=store.is_filling, failed=_FAILED)
 
     def __enter__(self) -> Self:
         """Start judging."""
-        self._thread.start()
+        self._rounds.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         """End, after the judgement that is under way."""
-        self._stopping.set()
-        self._thread.join()
+        self._rounds.__exit__()
 
     def figures(self) -> Asked:
         """What was found last. Any thread; cheap."""
@@ -65,15 +62,10 @@ class VerdictWatch:
         with self._lock:
             self._figures = Asked(found)
 
-    def _run(self) -> None:
-        """Judgement after judgement."""
-        while not self._stopping.wait(EVERY_S):
-            try:
-                self.judge()
-            except CollectorError as error:
-                _LOG.warning("verdicts for alerts could not be found, and will be tried again: %s", error)
-            except Exception:  # noqa: BLE001 - a defect in one code must not end all alerts on verdicts
-                _LOG.exception("verdicts for alerts could not be found, and will be tried again")
+    def _round(self) -> bool:
+        """A judgement; the next one waits its time."""
+        self.judge()
+        return False
 
 
 def _starts(accounts: Iterable[Account], now_wall_ns: int) -> dict[str, int]:

@@ -18,11 +18,16 @@ class OpOutcome(IntEnum):
     FAILED = 3
 
 
-_QUEUED: Final = numbers(Kind.SWAP_OUT_QUEUED, Kind.SWAP_IN_QUEUED)
-_STARTED: Final = numbers(Kind.SWAP_OUT_STARTED, Kind.SWAP_IN_STARTED)
-_DONE: Final = numbers(Kind.SWAP_OUT_WRITTEN, Kind.SWAP_IN_LOADED)
-_FAILED: Final = numbers(Kind.SWAP_OUT_FAILED, Kind.SWAP_IN_FAILED)
-_SKIPPED: Final = numbers(Kind.SWAP_OUT_SKIPPED)
+_QUEUED_KINDS: Final = (Kind.SWAP_OUT_QUEUED, Kind.SWAP_IN_QUEUED)
+_STARTED_KINDS: Final = (Kind.SWAP_OUT_STARTED, Kind.SWAP_IN_STARTED)
+_DONE_KINDS: Final = (Kind.SWAP_OUT_WRITTEN, Kind.SWAP_IN_LOADED)
+_FAILED_KINDS: Final = (Kind.SWAP_OUT_FAILED, Kind.SWAP_IN_FAILED)
+_SKIPPED_KINDS: Final = (Kind.SWAP_OUT_SKIPPED,)
+_QUEUED: Final = numbers(*_QUEUED_KINDS)
+_STARTED: Final = numbers(*_STARTED_KINDS)
+_DONE: Final = numbers(*_DONE_KINDS)
+_FAILED: Final = numbers(*_FAILED_KINDS)
+_SKIPPED: Final = numbers(*_SKIPPED_KINDS)
 _CLOSED: Final = f"{_DONE}, {_FAILED}, {_SKIPPED}"
 _ALL: Final = f"{_QUEUED}, {_STARTED}, {_CLOSED}"
 _PARTS: Final = ("queue_ns", "alloc_ns", "submit_ns", "io_ns", "copy_ns", "sync_ns")
@@ -52,4 +57,10 @@ WHEN MATCHED THEN UPDATE SET
 WHEN NOT MATCHED THEN INSERT BY NAME
 """  # noqa: S608  # constants of ours
 
-OPS_PROJECTION: Final = Projection("ops", "op", Template(_MERGE))
+OPS_PROJECTION: Final = Projection(
+    "ops",
+    "op",
+    Template(_MERGE),
+    kinds=(*_QUEUED_KINDS, *_STARTED_KINDS, *_DONE_KINDS, *_FAILED_KINDS, *_SKIPPED_KINDS),
+    columns=("op", "req", "prefetch", "src", "dst", "t_ns", *_PARTS, "bytes"),
+)

@@ -22,6 +22,10 @@ class Projection:
     table: str
     key: str
     merge: Template
+    kinds: tuple[Kind, ...] = ()
+    """The kinds of events that it looks at; none named: all events with all columns, which costs a commit far more."""
+    columns: tuple[str, ...] = ()
+    """The columns that it looks at, beside stream and kind."""
 
     def merge_from(self, source: str) -> str:
         """The statement that folds the rows of a source into the table."""

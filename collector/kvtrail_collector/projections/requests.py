@@ -8,7 +8,7 @@ from kvtrail_schema.kinds import Kind
 from kvtrail_collector.projections.projection import Projection, in_kinds, numbers
 
 _ENDS: Final = numbers(Kind.REQUEST_FINISHED, Kind.REQUEST_CANCELLED, Kind.REQUEST_REJECTED)
-_ALL: Final = numbers(
+_KINDS: Final = (
     Kind.REQUEST_ARRIVED,
     Kind.REQUEST_ADMITTED,
     Kind.REQUEST_FIRST_TOKEN,
@@ -16,6 +16,7 @@ _ALL: Final = numbers(
     Kind.REQUEST_CANCELLED,
     Kind.REQUEST_REJECTED,
 )
+_ALL: Final = numbers(*_KINDS)
 
 # Of several ends the earliest counts, and at the same instant the kind with the smaller number. $source is a table of ours.
 _MERGE: Final = f"""
@@ -48,4 +49,6 @@ WHEN MATCHED THEN UPDATE SET
 WHEN NOT MATCHED THEN INSERT BY NAME
 """  # noqa: S608  # constants of ours
 
-REQUESTS_PROJECTION: Final = Projection("requests", "req", Template(_MERGE))
+REQUESTS_PROJECTION: Final = Projection(
+    "requests", "req", Template(_MERGE), kinds=_KINDS, columns=("req", "text", "ns", "t_ns", "tokens")
+)

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from string import Template
 from typing import Final
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
 from kvtrail_collector.projections import INCOMING, Projection
 from kvtrail_collector.store.account import Account
 from kvtrail_collector.store.foreign import map_duckdb_errors
-from kvtrail_collector.store.hot import ALL_COLUMNS, COMMON, COMMON_COLUMNS, WIDE, rare_rows
 from kvtrail_collector.store.late import NOTHING_LATE, find_late
 from kvtrail_collector.store.plan import Plan
 from kvtrail_collector.store.positions import write_positions
 from kvtrail_collector.store.reach import Reach
+from kvtrail_collector.store.sheet import Sheet
 from kvtrail_collector.store.touched import touch
 
 _I32, _I64, _U8, _U16, _U64 = pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint64()
@@ -37,14 +35,7 @@ _RANGES: Final = _schema(first_seq=_U64, last_seq=_U64)
 _DROPS: Final = _schema(stage=_U8, reason=_U8, first_seq=_U64, last_seq=_U64, count=_U64)
 _MARKS: Final = _schema(produced=_U64, state=_U8, heard_wall_ns=_I64, monotonic_ns=_I64, wall_ns=_I64, error_ns=_I64)
 
-_IS_RARE: Final = "is_rare"
-"""A column of the new rows while they are written: 1 where a row has columns that only the wide table has."""
-
-# A sum, since a plain comparison would be pushed down to Arrow, which filters all columns, slowly.
-_ADD_EVENTS: Final = f"""
-INSERT INTO $table BY NAME SELECT $columns FROM {INCOMING} WHERE {_IS_RARE} + 0 = $rare ORDER BY stream_id, req, seq
-"""  # noqa: S608  # constants of ours
-_ADD_COMMON: Final = f"INSERT INTO {COMMON} BY NAME SELECT $columns FROM {INCOMING} ORDER BY stream_id, req, seq"  # noqa: S608  # as above
+_ROWS: Final = "rows_in"
 _ADD_STREAMS: Final = "INSERT INTO streams BY NAME SELECT * FROM streams_in"
 _ADD_DROPS: Final = "INSERT INTO drop_ranges BY NAME SELECT * FROM drops_in"
 _FORGET_DROPS: Final = "DELETE FROM drop_ranges WHERE stream_id IN (SELECT stream_id FROM drops_in)"
@@ -104,34 +95,13 @@ def _roll_back(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _write_rows(connection: duckdb.DuckDBPyConnection, rows: pa.Table, projections: Sequence[Projection]) -> None:
-    """The events, and what is computed from them.
-
-    Rows of one request stand together: sorted, they take a quarter less room, and so less time to write.
-    """
-    rare = rare_rows(rows)
-    if rare is not None:
-        rows = rows.append_column(_IS_RARE, pa.array(rare.view(np.uint8)))
-    with registered(connection, INCOMING, rows):
-        for statement in _insertions(rows):
-            connection.execute(statement)
-        for projection in projections:
-            connection.execute(projection.merge_from(INCOMING))
-        connection.execute(touch(INCOMING))
-
-
-def _insertions(rows: pa.Table) -> Iterator[str]:
-    """The statements that put each row into its table."""
-    common, wide = _used(rows, ["stream_id", *COMMON_COLUMNS]), _used(rows, ["stream_id", *ALL_COLUMNS])
-    if _IS_RARE not in rows.column_names:
-        yield Template(_ADD_COMMON).substitute(columns=common)
-        return
-    yield Template(_ADD_EVENTS).substitute(table=COMMON, columns=common, rare=0)
-    yield Template(_ADD_EVENTS).substitute(table=WIDE, columns=wide, rare=1)
-
-
-def _used(rows: pa.Table, columns: Sequence[str]) -> str:
-    """Those of some columns that hold anything: most of the others' cost is in handing them over."""
-    return ", ".join(f'"{name}"' for name in columns if rows[name].null_count < rows.num_rows)
+    """The events, what is computed from them, and the requests that they touch."""
+    sheet = Sheet.of(rows)
+    for table, part in sheet.events():
+        _apply(connection, _ROWS, part, f"INSERT INTO {table} BY NAME FROM {_ROWS}")
+    for projection in projections:
+        _apply(connection, INCOMING, sheet.source(projection), projection.merge_from(INCOMING))
+    _apply(connection, INCOMING, sheet.requests, touch(INCOMING))
 
 
 def write_books(connection: duckdb.DuckDBPyConnection, plan: Plan) -> None:

@@ -80,6 +80,8 @@ class InboxStatistics(NamedTuple):
     """Memory that may wait."""
     refused: int
     """Tasks refused since the start, because the queue was full."""
+    waiting_rows: int
+    """Common rows of the batches that wait."""
 
 
 class Inbox:
@@ -146,6 +148,7 @@ class Inbox:
                 waiting_bytes=self._waiting_bytes,
                 capacity_bytes=self._capacity_bytes,
                 refused=self._refused,
+                waiting_rows=self._waiting_rows,
             )
 
     def _take_all(self) -> list[Task]:

@@ -32,7 +32,7 @@ from kvtrail_collector.store.seal_open import open_parts
 from kvtrail_collector.store.seal_policy import SealPolicy
 from kvtrail_collector.store.sealer import Sealer, SealStatistics
 from kvtrail_collector.store.touched import touch
-from kvtrail_collector.store.writer import Writer, WriterStatistics
+from kvtrail_collector.store.writer import BUSY_ROWS, Writer, WriterStatistics
 
 _Answer = TypeVar("_Answer")
 
@@ -183,6 +183,10 @@ class Store:
     def statistics(self) -> WriterStatistics:
         """What the writer did and what waits for it. Any thread; cheap."""
         return self._writer.statistics()
+
+    def is_filling(self) -> bool:
+        """Whether as many events wait as make a writer busy: what can wait should let it write. Any thread; cheap."""
+        return self._writer.statistics().inbox.waiting_rows >= BUSY_ROWS
 
     def sealed(self) -> SealStatistics:
         """What is sealed and what sealing did; nothing where no policy was given. Any thread; cheap."""

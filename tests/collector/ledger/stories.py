@@ -115,14 +115,15 @@ def _ops(draw: st.DrawFn, op: OpId) -> list[Event]:
     queued, tier = draw(_TIMES), draw(st.sampled_from([Tier.HOST, Tier.NVME]))
     queue_ns, io_ns, copy_ns = draw(_LENGTHS), draw(_LENGTHS), draw(_LENGTHS)
     closing = max(queued, queued + queue_ns + io_ns + copy_ns + draw(st.integers(-10, 20)))
+    named = draw(st.sampled_from([REQUEST, None]))  # its first row names the request; the others need not
     if draw(st.booleans()):
         first: Event = SwapInQueued(t_ns=queued, op=op, src=tier, dst=Tier.GPU, req=REQUEST)
         last: Event = SwapInLoaded(
-            t_ns=closing, op=op, src=tier, dst=Tier.GPU, req=REQUEST, queue_ns=queue_ns, io_ns=io_ns, copy_ns=copy_ns
+            t_ns=closing, op=op, src=tier, dst=Tier.GPU, req=named, queue_ns=queue_ns, io_ns=io_ns, copy_ns=copy_ns
         )
     else:
         first = SwapOutQueued(t_ns=queued, op=op, src=Tier.GPU, dst=tier, req=REQUEST)
-        last = SwapOutWritten(t_ns=closing, op=op, src=Tier.GPU, dst=tier, req=REQUEST, queue_ns=queue_ns, io_ns=io_ns)
+        last = SwapOutWritten(t_ns=closing, op=op, src=Tier.GPU, dst=tier, req=named, queue_ns=queue_ns, io_ns=io_ns)
     return [first, last] if draw(st.integers(0, 5)) else [first]
 
 
