@@ -16,18 +16,24 @@ from kvtrail_collector.verdicts_case import Case, Detector, Finding
 
 MORE_FROM: Final = 1.5
 LESS_FROM: Final = 0.9
+MOST_BESIDE: Final = 3.0
 LEAST_MOVED: Final = 0.1
 """Of a tier that gave nothing before, so much of what the faster ones gave is a move and not a stray block."""
 _READS: Final = (Component.STORAGE_READ, Component.COPY, Component.TIER_QUEUE)
 
 
 def find(case: Case, tier: Tier | None) -> Finding | None:
-    """A request that loads anything loads more bytes from this tier than before, and fewer from the tiers above it."""
-    if tier is None or tier_load(case, tier).is_slower:
+    """A request that loads anything loads more bytes from this tier than before, and fewer from the tiers above it.
+
+    Where the tier has far more to do than that explains, somebody else's work is what one waits for.
+    """
+    if tier is None or (load := tier_load(case, tier)).is_slower:
         return None
     (here, above), (usual_here, usual_above) = _loaded(case, case.window, tier), _loaded(case, case.reference, tier)
     is_more_here = here >= max(MORE_FROM * usual_here, LEAST_MOVED * usual_above)
     if not usual_above or not is_more_here or above > LESS_FROM * usual_above:
+        return None
+    if load.load_ratio * usual_here > MOST_BESIDE * here:
         return None
     name = TIER_NAMES[tier]
     return Finding(
