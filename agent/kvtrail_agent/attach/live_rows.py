@@ -71,7 +71,7 @@ class LiveRows:
         """The recorder of an origin; opening one of a newer life ends those before it."""
         known = self._recorders.get(origin)
         if known is None:
-            for other in [one for one in self._recorders if (one.engine, one.rank) == (origin.engine, origin.rank)]:
+            for other in [one for one in self._recorders if one._replace(life=0) == origin._replace(life=0)]:
                 if other.life < origin.life:
                     self._recorders.pop(other).close()
             while len(self._recorders) >= _MOST_RECORDERS:

@@ -39,10 +39,10 @@ class Watching:
         self._thread = threading.Thread(target=poller.run, args=(self._stop,), name="kvtrail-trtllm", daemon=True)
         self._thread.start()
 
-    def close(self) -> None:
-        """End the poller and its recorders; waits for a bounded time."""
+    def close(self, timeout_s: float = _JOIN_S) -> None:
+        """End the poller and its recorders; waits for a bounded time, and leaves the rest to the shippers."""
         self._stop.set()
-        self._thread.join(_JOIN_S)
+        self._thread.join(timeout_s)
 
 
 def watch(llm: Any, settings: AgentSettings, key_file: Path | None = None, *, clock: Clock | None = None) -> Watching:

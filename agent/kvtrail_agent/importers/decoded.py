@@ -18,12 +18,13 @@ class Origin(NamedTuple):
     """Where a source says that a fact comes from; becomes a stream of ours.
 
     `engine` is the source's own name of itself, or "". `life` tells one run of it from the next: an incarnation, or the time of
-    its first record.
+    its first record. `series` tells apart what one source gives on clocks that do not meet.
     """
 
     engine: str = ""
     life: int = 0
     rank: int = 0
+    series: str = ""
 
 
 HERE: Final = Origin()

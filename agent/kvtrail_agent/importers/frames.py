@@ -61,14 +61,15 @@ class Frames:
         if any(row.extra for row in rows):
             table = table.append_column(UNKNOWN, pa.array([row.extra for row in rows], pa.utf8()))
         produced = self._produced[stream] = rows[-1].event.seq
-        self._clocks.setdefault(stream, self._clocks_of(rows[0].event.t_ns))
+        self._clocks.setdefault(stream, self._clocks_of(rows))
         header = self._header(stream, rows, produced, StreamState.RUNNING)
         self.send(batch.encode_batch(header, table), header)
 
-    def _clocks_of(self, first_ns: int) -> Clocks:
+    def _clocks_of(self, rows: list[Numbered]) -> Clocks:
         """What ties the times of a stream to the time of day: they are such times, or the anchor stands for the first."""
-        if first_ns >= _SURELY_WALL_NS:
-            return Clocks(monotonic_ns=first_ns, wall_ns=first_ns, error_ns=0)
+        first_ns, last_ns = rows[0].event.t_ns, max(row.event.t_ns for row in rows)
+        if last_ns >= _SURELY_WALL_NS:
+            return Clocks(monotonic_ns=last_ns, wall_ns=last_ns, error_ns=0)
         return Clocks(monotonic_ns=first_ns, wall_ns=self.anchor_wall_ns, error_ns=_UNKNOWN_NS)
 
     def _header(self, stream: Stream, rows: "list[Numbered] | tuple[()]", produced: int, state: StreamState) -> BatchHeader:

@@ -46,7 +46,7 @@ class Numbering:
     def stream_of(self, origin: Origin) -> Stream:
         """The stream of an origin: one a life and rank of an engine."""
         engine = (self.engine or origin.engine or self.default)[:_LONGEST_ENGINE]
-        named = "\0".join((self.source, engine, origin.engine, str(origin.life))).encode(errors="replace")
+        named = "\0".join((self.source, engine, origin.engine, str(origin.life), origin.series)).encode(errors="replace")
         digest = hashlib.blake2b(named, digest_size=8, person=b"kvtrail.import").digest()
         return Stream(engine, Epoch(1 + int.from_bytes(digest, "little") % _LARGEST_EPOCH), Rank(origin.rank))
 

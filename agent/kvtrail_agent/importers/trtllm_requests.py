@@ -26,7 +26,6 @@ from kvtrail_agent.importers.fields import U64, Fields, number, object_of, secon
 from kvtrail_agent.importers.hashes import shown
 from kvtrail_agent.importers.trtllm_stats import Iteration
 
-_LIFE: Final = 2 << 40
 _TIMES: Final = ("arrival_time", "first_scheduled_time", "first_token_time", "last_token_time")
 _COUNTS: Final = ("num_total_allocated_blocks", "num_new_allocated_blocks", "num_reused_blocks", "num_missed_blocks")
 
@@ -46,7 +45,7 @@ class TrtllmRequests:
 
     def __init__(self, key: bytes, number: int = 0, engine: str = "") -> None:
         self._key = key
-        self._origin = Origin(engine, number + _LIFE)
+        self._origin = Origin(engine, number, series="requests")
         self._ran: list[_Ran] = []
 
     def decode(self, value: object) -> Decoded:

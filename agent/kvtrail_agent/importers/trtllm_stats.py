@@ -22,8 +22,6 @@ _DEEPEST: Final = 5
 _MOST_COUNTERS: Final = 2_000
 _MOST_ITERATIONS: Final = 1 << 20
 _FORMS: Final = ("%m-%d-%Y %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.%f", "%m-%d-%Y %H:%M:%S")
-_LIFE: Final = 1 << 40
-"""Set apart from the lives of cache events: iterations have a clock of their own."""
 
 
 class Iteration(NamedTuple):
@@ -38,7 +36,7 @@ class TrtllmStats:
     """Decodes iteration statistics in their order; used by one thread. `iterations` is what requests are joined with."""
 
     def __init__(self, number: int = 0, engine: str = "") -> None:
-        self._origin = Origin(engine, number + _LIFE)
+        self._origin = Origin(engine, number, series="iterations")
         self.iterations: deque[Iteration] = deque(maxlen=_MOST_ITERATIONS)
         self.tiers: list[object] = []
         """The names of the cache levels, once an iteration has told them."""

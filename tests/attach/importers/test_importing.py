@@ -17,7 +17,7 @@ from kvtrail_schema.batch import StreamState, decode_batch
 from kvtrail_schema.events import BlockCreated, Error, EventsDropped
 
 from tests.attach.importers.cases import CASES, VLLM, Case, message
-from tests.attach.importers.payloads import KEY, stored
+from tests.attach.importers.payloads import KEY, TS, TS_NS, stored
 
 BY_FORMAT = {case.format: case for case in CASES}
 ANCHOR_NS = 1_700_000_000_000_000_000
@@ -79,6 +79,15 @@ def test_files_without_times_are_told_apart(tmp_path: Path) -> None:
 
     assert not {header.epoch for header in one.headers} & {header.epoch for header in other.headers}
     assert {ANCHOR_NS} == {header.clocks.wall_ns for header in one.headers}
+
+
+def test_a_message_without_a_time_leaves_the_others_theirs(tmp_path: Path) -> None:
+    """A stream whose first message says no time is still tied to the time of day by those behind it."""
+    first = {"topic": "kv", "seq": 0, "payload": ["noon", [stored(1)], 0]}
+    second = {"topic": "kv", "seq": 1, "payload": [TS, [stored(2)], 0]}
+    _, transport = run("vllm", written(tmp_path / "f", (first, second)))
+
+    assert {TS_NS} == {header.clocks.wall_ns for header in transport.headers if header.count}
 
 
 def test_a_gap_is_declared(tmp_path: Path) -> None:

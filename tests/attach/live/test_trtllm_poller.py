@@ -110,6 +110,22 @@ def test_a_restart_is_another_epoch(tmp_path: Path) -> None:
     assert 4 == recorded.rows.lost
 
 
+def test_clocks_that_do_not_meet_have_epochs_of_their_own(tmp_path: Path) -> None:
+    """Events, iterations and requests are three streams, and stay the same three, in whatever turn they come."""
+    engine, recorded = Drained(), Recorded(tmp_path)
+    with trtllm_server(engine) as url:
+        poller = poller_of(TrtllmServer(url), recorded)
+        for number in range(3):
+            engine.put({**STORED, "event_id": number})
+            engine.put(TRTLLM.records[6], path="/metrics")
+            engine.put(TRTLLM.records[7], path="/perf_metrics")
+            poller._figures_ns = 0
+            poller.poll()
+    recorded.rows.close()
+
+    assert ["", "iterations", "requests"] == [origin.series for origin in recorded.origins]
+
+
 class Llm:
     """An `LLM` with the documented call: gives what there is, and in some versions raises where there is nothing."""
 
@@ -148,13 +164,12 @@ def test_watch_ends(tmp_path: Path, private_dir: Path) -> None:
     """The one line beside an `LLM` starts a thread, and its end waits for what was read."""
     llm = Llm()
     (tmp_path / "out").mkdir()
-    settings = AgentSettings(
-        engine="t", transport=f"file://{tmp_path}/out", ring_dir=private_dir / "rings", spool_dir=private_dir / "spool"
-    )
+    rings, out = private_dir / "rings", f"file://{tmp_path}/out"
+    settings = AgentSettings(engine="t", transport=out, ring_dir=rings, close_timeout_ms=60_000)
     watching = watch(llm, settings)
     while llm.held:
         time.sleep(0.01)
-    watching.close()
+    watching.close(60)
 
     assert 2 == watching.poller.tally.events
     assert not [thread for thread in threading.enumerate() if thread.name == "kvtrail-trtllm"]
