@@ -21,7 +21,7 @@ from kvtrail_cli.drill.safety_log import answer, ask, logged, result_of, small_e
 from kvtrail_cli.drill.safety_shapes import SafetyDrill
 from kvtrail_cli.errors import CommandError
 
-_LONGEST_S: Final = 60.0
+_LONGEST_S: Final = 180.0
 _FAILED: Final = EngineFailedError.__name__
 
 
@@ -49,10 +49,16 @@ def _lose(folder: Path) -> tuple[Lost, OwnFile]:
     """Run the process that loses its device; what it said, and what its recorder wrote.
 
     Raises:
-        CommandError: it said nothing.
+        CommandError: it said nothing, or nothing in time.
     """
     command = [sys.executable, "-m", "kvtrail_cli.drill.device_process", str(folder)]
-    done = subprocess.run(command, check=False, capture_output=True, timeout=_LONGEST_S)  # noqa: S603 - our own command
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, timeout=_LONGEST_S)  # noqa: S603 - our own command
+    except subprocess.TimeoutExpired as error:
+        message = (
+            f"device-reset: the engine's process did not end within {_LONGEST_S:g} s: the machine is too busy, run it again"
+        )
+        raise CommandError(message) from error
     if done.returncode:
         message = f"device-reset: the engine's process ended by itself: {done.stderr.decode(errors='replace')[-500:]}"
         raise CommandError(message)
