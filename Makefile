@@ -30,7 +30,7 @@ test-long: install parts ## run the long suites too (minutes each)
 	KVTRAIL_LONG=1 $(BIN)/python -m pytest $(ARGS)
 
 test-engines: install .venv-engines/.installed ## run real vLLM with our connector and relay (6 GB, ten minutes); ARGS for some
-	KVTRAIL_ENGINES_PYTHON=$(CURDIR)/.venv-engines/bin/python $(BIN)/python -m pytest -q tests/engines $(ARGS)
+	KVTRAIL_ENGINES_PYTHON=$(CURDIR)/.venv-engines/bin/python $(BIN)/python -m pytest -q -o timeout=1800 tests/engines $(ARGS)
 
 chaos: install ## real parts killed, paused, cut off, without room: 200 seeded rounds (a quarter of an hour)
 	KVTRAIL_LONG=1 $(BIN)/python -m pytest -q tests/chaos $(ARGS)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 HERE: Final = Path(__file__).resolve().parent
-LONGEST_S: Final = 400
+LONGEST_S: Final = 1_200
 
 ENVIRONMENT: Final = {
     "VLLM_CPU_KVCACHE_SPACE": "1",

@@ -1,7 +1,7 @@
 """vLLM as a library on a CPU: our connector around ExampleConnector, and the relay beside it, in one run."""
 
 import os
-import socket
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ from tests.cli.test_verbs import kvtrail
 from tests.engines.runs import connector, prompts, run_script
 
 KEY = bytes(range(32))
-PROMPTS = 12
+PROMPTS = 8
 ROUNDS = 3
 BLOCKS = 96
 
@@ -42,15 +42,16 @@ def observed(engines_python: Path, model: Path, tmp_path_factory: pytest.TempPat
     key = folder / "fleet.key"
     key.write_bytes(KEY)
     key.chmod(0o600)
-    live, kept = free_port(), free_port()
     with ExitStack() as stack:
+        short = stack.enter_context(tempfile.TemporaryDirectory(prefix="kvt-"))  # paths of sockets are short
+        live, kept = f"ipc://{short}/live", f"ipc://{short}/kept"
         collector = stack.enter_context(running_collector())
         relay = stack.enter_context(relaying(live, kept, collector.url, folder))
         told = {"engine": "inside", "transport": collector.url, "key_file": str(key)}
         spec = {
             "model": str(model),
             "connector": connector(folder / "store", told),
-            "events": {"endpoint": f"tcp://127.0.0.1:{live}", "replay_endpoint": f"tcp://127.0.0.1:{kept}"},
+            "events": {"endpoint": live, "replay_endpoint": kept},
             "prompts": prompts(PROMPTS),
             "rounds": ROUNDS,
             "reset_after": [1],
@@ -76,9 +77,9 @@ class Relaying(ExitStack):
         return self._relay
 
 
-def relaying(live: int, kept: int, url: str, folder: Path) -> "Relaying":
+def relaying(live: str, kept: str, url: str, folder: Path) -> "Relaying":
     """Follow what a vLLM on this host will publish."""
-    sockets = Sockets(f"tcp://127.0.0.1:{live}", f"tcp://127.0.0.1:{kept}", "kv", Dialect.VLLM)
+    sockets = Sockets(live, kept, "kv", Dialect.VLLM)
     settings = AgentSettings(engine="outside", transport=url, ring_dir=folder / "rings", close_timeout_ms=20_000)
     relay = Relay(
         sockets, lambda rank: Recorder.start(msgspec.structs.replace(settings, rank=rank)), key=KEY, dialect=Dialect.VLLM
@@ -87,14 +88,6 @@ def relaying(live: int, kept: int, url: str, folder: Path) -> "Relaying":
     thread = threading.Thread(target=relay.run, args=(stop,), name="test-relay")
     thread.start()
     return Relaying(relay, stop, thread)
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def rows(collector: RunningCollector, query: str) -> list[list[Any]]:
