@@ -36,7 +36,7 @@ def openai_server(
     words = ["--model", str(model), "--skip-tokenizer-init", "--dtype", "bfloat16", "--block-size", "32", "--enforce-eager"]
     words += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", "1024", "--max-num-seqs", "4"]
     words += ["--num-gpu-blocks-override", "96", "--kv-transfer-config", json.dumps(connector)]
-    command = [python, "-m", "vllm.entrypoints.openai.api_server", *words]
+    command = [str(python), "-m", "vllm.entrypoints.openai.api_server", *words]
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, env=environment(**more), start_new_session=True)
     try:
