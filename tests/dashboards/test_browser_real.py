@@ -190,5 +190,5 @@ def opened(browser: Browser, link: str) -> Page:
 
 def told(page: Page) -> str:
     """All that a page says, but for how long ago the engine was heard of."""
-    text = page.get_by_test_id("stMain").inner_text()
+    text = page.get_by_test_id("stMain").inner_text(timeout=SHOWN_MS)
     return re.sub(r"last heard of [^\n]*", "", text)

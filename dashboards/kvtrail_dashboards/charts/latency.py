@@ -6,13 +6,13 @@ from typing import Final
 import altair as alt
 import pandas as pd
 
+from kvtrail_dashboards.charts.axes import UTC, time_axis
 from kvtrail_dashboards.charts.palette import NEUTRAL, PERCENTILE, SPIKE, Chart
 from kvtrail_dashboards.compute.latency import OF_DAYS_FROM_MS, Band, LatencyView
 
 PICKED: Final = "picked"
 DRAWN: Final = "drawn"
 _NAMES = ["P99", "P95", "P50"]
-_UTC: Final = alt.Scale(type="utc")
 _HEIGHT_PX: Final = 320
 
 
@@ -42,7 +42,7 @@ def _spots(spikes: Sequence[Band]) -> alt.Chart:
         alt.Chart(frame)
         .mark_rect(fill=SPIKE, fillOpacity=0.08, stroke=SPIKE, strokeOpacity=0.7, strokeDash=[4, 3], cursor="pointer")
         .encode(
-            x=alt.X("start:T", scale=_UTC),
+            x=alt.X("start:T", scale=UTC),
             x2="end:T",
             tooltip=[
                 alt.Tooltip("start:T", title="explain the spike from", format="%H:%M:%S", formatType="utc"),
@@ -68,7 +68,7 @@ def _lines(view: LatencyView) -> alt.Chart:
         alt.Chart(frame)
         .mark_line(color=PERCENTILE, point=alt.OverlayMarkDef(color=PERCENTILE, size=14))
         .encode(
-            x=alt.X("at:T", scale=_UTC, title="time of arrival, UTC", axis=_axis(view)),
+            x=alt.X("at:T", scale=UTC, title="time of arrival, UTC", axis=time_axis(of_days=view.bucket_ms >= OF_DAYS_FROM_MS)),
             y=alt.Y("ms:Q", title=view.title, scale=alt.Scale(zero=True)),
             strokeDash=alt.StrokeDash("name:N", sort=_NAMES, legend=key),
             strokeWidth=alt.StrokeWidth("name:N", sort=_NAMES, scale=alt.Scale(range=[2.5, 1.5, 1.5]), legend=key),
@@ -85,19 +85,13 @@ def _lines(view: LatencyView) -> alt.Chart:
     return drawn
 
 
-def _axis(view: LatencyView) -> alt.Axis:
-    """Times of day; with the day where the stretch is longer than one."""
-    of_days = view.bucket_ms >= OF_DAYS_FROM_MS
-    return alt.Axis(format="%m-%d %H:%M" if of_days else "%H:%M:%S", labelOverlap="greedy", labelSeparation=16)
-
-
 def _bands(view: LatencyView) -> alt.Chart:
     """The stretches that are compared, as grounds."""
     drawn: alt.Chart = (
         _band_base(view)
         .mark_rect(opacity=0.14)
         .encode(
-            x=alt.X("start:T", scale=_UTC),
+            x=alt.X("start:T", scale=UTC),
             x2="end:T",
             color=alt.when(alt.datum.name == "spike").then(alt.value(SPIKE)).otherwise(alt.value(NEUTRAL)),
         )
@@ -110,7 +104,7 @@ def _band_names(view: LatencyView) -> alt.Chart:
     drawn: alt.Chart = (
         _band_base(view)
         .mark_text(align="left", baseline="top", dx=4, dy=4, fontSize=12, color=NEUTRAL)
-        .encode(x=alt.X("start:T", scale=_UTC), y=alt.value(0), text="name:N")
+        .encode(x=alt.X("start:T", scale=UTC), y=alt.value(0), text="name:N")
     )
     return drawn
 

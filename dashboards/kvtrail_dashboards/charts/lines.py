@@ -8,6 +8,7 @@ from typing import Final
 import altair as alt
 import pandas as pd
 
+from kvtrail_dashboards.charts.axes import UTC, time_axis
 from kvtrail_dashboards.charts.palette import Chart
 
 # Okabe and Ito's set without black and yellow, which one of the two grounds would swallow.
@@ -36,7 +37,7 @@ def lines_chart(points: Sequence[LinePoint], title: str, *, format_: str = ",.1f
         alt.Chart(frame)
         .mark_line(point=alt.OverlayMarkDef(size=12), strokeWidth=2)
         .encode(
-            x=alt.X("at:T", scale=alt.Scale(type="utc"), title="UTC", axis=_axis()),
+            x=alt.X("at:T", scale=UTC, title="UTC", axis=time_axis()),
             y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=True)),
             color=alt.Color("name:N", scale=alt.Scale(domain=names, range=list(COLOURS[: len(names)])), legend=key),
             strokeDash=alt.StrokeDash(
@@ -51,8 +52,3 @@ def lines_chart(points: Sequence[LinePoint], title: str, *, format_: str = ",.1f
         .properties(height=_HEIGHT_PX)
     )
     return drawn
-
-
-def _axis() -> alt.Axis:
-    """Times of day, with the day at midnight."""
-    return alt.Axis(labelOverlap="greedy", labelSeparation=16, format="%H:%M:%S")

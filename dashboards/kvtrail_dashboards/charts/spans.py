@@ -6,11 +6,13 @@ from typing import Final
 import altair as alt
 import pandas as pd
 
+from kvtrail_dashboards.charts.axes import UTC, time_axis
 from kvtrail_dashboards.charts.palette import Chart
 from kvtrail_dashboards.compute.block import CopySpan
 
 _ORDER: Final = ["gpu", "host", "nvme", "remote", "not said"]
-_COLOURS: Final = ["#0072B2", "#009E73", "#E69F00", "#CC79A7", "#999999"]
+# As the lines over time of the same page have them.
+_COLOURS: Final = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#999999"]
 _ROW_PX: Final = 34
 _AROUND_PX: Final = 60
 
@@ -22,13 +24,12 @@ def spans_chart(spans: Sequence[CopySpan]) -> Chart:
         [(span.tier, span.start, span.end, span.told) for span in spans], columns=["tier", "start", "end", "told"]
     )
     colours = [colour for tier, colour in zip(_ORDER, _COLOURS, strict=True) if tier in tiers]
-    axis = alt.Axis(format="%H:%M:%S", labelOverlap="greedy", labelSeparation=16)
     drawn: Chart = (
         alt.Chart(frame)
         .mark_bar(height=16)
         .encode(
             y=alt.Y("tier:N", sort=_ORDER, title=None),
-            x=alt.X("start:T", scale=alt.Scale(type="utc"), title="UTC", axis=axis),
+            x=alt.X("start:T", scale=UTC, title="UTC", axis=time_axis()),
             x2="end:T",
             color=alt.Color("tier:N", scale=alt.Scale(domain=tiers, range=colours), legend=None),
             tooltip=[

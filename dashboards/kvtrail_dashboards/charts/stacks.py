@@ -8,6 +8,7 @@ from typing import Final
 import altair as alt
 import pandas as pd
 
+from kvtrail_dashboards.charts.axes import UTC, time_axis
 from kvtrail_dashboards.charts.palette import Chart
 
 _ROW_PX: Final = 44
@@ -68,7 +69,7 @@ def stacked_time(slices: Sequence[TimeSlice], colours: Mapping[str, str], title:
         alt.Chart(frame)
         .mark_rect()
         .encode(
-            x=alt.X("start:T", scale=alt.Scale(type="utc"), title="UTC", axis=_time_axis()),
+            x=alt.X("start:T", scale=UTC, title="UTC", axis=time_axis()),
             x2="end:T",
             y=alt.Y("low:Q", title=title),
             y2="high:Q",
@@ -98,8 +99,3 @@ def _colour(colours: Mapping[str, str], drawn: Sequence[str]) -> alt.Color:
     shown = [name for name in colours if name in drawn]
     scale = alt.Scale(domain=shown, range=[colours[name] for name in shown])
     return alt.Color("part:N", scale=scale, legend=alt.Legend(title=None, orient="top", direction="horizontal"))
-
-
-def _time_axis() -> alt.Axis:
-    """Times of day."""
-    return alt.Axis(format="%H:%M:%S", labelOverlap="greedy", labelSeparation=16)

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from kvtrail_dashboards.answers import EventRef
-from kvtrail_dashboards.compute.event import EventLink
-from kvtrail_dashboards.compute.events import name_of_event
+from kvtrail_dashboards.compute.event import EventLink, link_of_chain
 from kvtrail_dashboards.compute.wall import moment
 from kvtrail_dashboards.page_answers import Block, BlockCopy, EngineRow
 
@@ -40,9 +38,7 @@ def block_view(block: Block, engine: EngineRow) -> BlockView:
     return BlockView(
         spans=tuple(_span(copy, engine) for copy in shown),
         more=len(block.copies) - len(shown),
-        chain=tuple(
-            EventLink(link.text, name_of_event(link.event) if isinstance(link.event, EventRef) else "") for link in block.chain
-        ),
+        chain=tuple(link_of_chain(link) for link in block.chain),
         holes=len(block.unknown),
     )
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kvtrail_dashboards.answers import ChainLink, EventRef
 from kvtrail_dashboards.compute.events import name_of_event
 from kvtrail_dashboards.compute.figures import evidence_lines
 from kvtrail_dashboards.compute.wall import moment
@@ -43,6 +44,11 @@ def event_view(event: OneEvent) -> EventView:
         cause=None if event.cause is None else _link(event.cause),
         effects=tuple(_link(effect) for effect in event.effects),
     )
+
+
+def link_of_chain(link: ChainLink) -> EventLink:
+    """A step of a chain; one whose event is not stored has no name to follow."""
+    return EventLink(link.text, name_of_event(link.event) if isinstance(link.event, EventRef) else "")
 
 
 def _link(linked: Linked) -> EventLink:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kvtrail_dashboards.answers import Figure
+from kvtrail_dashboards.compute.bytes import size
 
 _UNITS: Final = {
     "_ns_per_kib": "ns/KiB",
@@ -18,6 +19,8 @@ _UNITS: Final = {
     "_pct": "%",
 }
 _NS_PER_MS: Final = 1_000_000
+_MIB: Final = 1 << 20
+_MS_OF_SECONDS: Final = 10_000
 _LARGE: Final = 100
 _ALL: Final = 100
 _NEARLY_ALL: Final = 99
@@ -41,7 +44,9 @@ def times(ratio: Figure | None) -> str:
 
 def duration(ms: float) -> str:
     """A duration with about three digits."""
-    if ms >= _LARGE:
+    if ms >= _MS_OF_SECONDS:
+        return f"{ms / 1_000:,.1f} s"
+    if ms >= _LARGE or ms == 0:
         return f"{ms:,.0f} ms"
     return f"{ms:.1f} ms" if ms >= 1 else f"{ms * 1_000:.0f} µs"
 
@@ -59,6 +64,8 @@ def _line(name: str, value: Figure) -> tuple[str, str]:
         return name.replace("_", " "), value
     if suffix == "_ns" and abs(value) >= _NS_PER_MS:
         return told, f"{value / _NS_PER_MS:,.1f} ms"
+    if suffix == "_bytes" and abs(value) >= _MIB:
+        return told, size(int(value))
     if name.endswith("_share"):
         return name.replace("_", " "), percent(value)
     return (told or name), f"{_number(value)} {_UNITS.get(suffix, '')}".strip()

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from kvtrail_dashboards.answers import Series, SeriesRow, Window
+from kvtrail_dashboards.compute.breaks import with_breaks
 from kvtrail_dashboards.compute.wall import WallTime, wall_time
 
 MAX_POINTS: Final = 150
@@ -79,14 +80,17 @@ def latency_view(series: Series, spike: Window | None, reference: Window | None)
 
 
 def _points(series: Series, wall: WallTime) -> Iterator[LatencyPoint]:
-    """A point a bucket, and one empty point at the start of each break."""
+    """A point a bucket, and one empty point at the end of each break."""
     width_ns = series.bucket_ms * _NS_PER_MS
-    expected: int | None = None
-    for row in sorted(series.series, key=lambda row: row.start_ns):
-        if expected is not None and row.start_ns > expected:
-            yield LatencyPoint(wall.at(expected + width_ns // 2), 0, 0, None, None, None)
-        expected = row.start_ns + width_ns
+    for row, is_after_a_break in with_breaks(series.series, width_ns):
+        if is_after_a_break:
+            yield break_at(wall.at(row.start_ns - width_ns // 2))
         yield _point(row, wall, width_ns)
+
+
+def break_at(at: datetime) -> LatencyPoint:
+    """A point of nothing, at which lines break."""
+    return LatencyPoint(at, 0, 0, None, None, None)
 
 
 def _point(row: SeriesRow, wall: WallTime, width_ns: int) -> LatencyPoint:

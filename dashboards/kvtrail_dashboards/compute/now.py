@@ -7,9 +7,10 @@ from enum import Enum
 from typing import Final
 
 from kvtrail_dashboards.answers import Attribution, Loss, Verdict, Window
+from kvtrail_dashboards.compute.breaks import with_breaks
 from kvtrail_dashboards.compute.events import name_of_event
 from kvtrail_dashboards.compute.figures import duration, percent
-from kvtrail_dashboards.compute.latency import Band, LatencyPoint, LatencyView
+from kvtrail_dashboards.compute.latency import Band, LatencyPoint, LatencyView, break_at
 from kvtrail_dashboards.compute.verdict_words import words_of
 from kvtrail_dashboards.compute.wall import moment
 from kvtrail_dashboards.page_answers import EngineRow, Latency, LatencyBucket, Percentiles, Pressure
@@ -152,13 +153,11 @@ def _view(
 
 
 def _points(latency: Latency, measure: Callable[[LatencyBucket], Percentiles]) -> Iterator[LatencyPoint]:
-    """A point a bucket, at its middle, and an empty one where a break begins."""
+    """A point a bucket, at its middle, and an empty one where a break ends."""
     half = timedelta(milliseconds=latency.bucket_ms) / 2
-    expected: int | None = None
-    for row in latency.series:
-        if expected is not None and row.start_ns > expected:
-            yield LatencyPoint(moment(row.wall_ns) - half, 0, 0, None, None, None)
-        expected = row.start_ns + latency.bucket_ms * _NS_PER_MS
+    for row, is_after_a_break in with_breaks(latency.series, latency.bucket_ms * _NS_PER_MS):
+        if is_after_a_break:
+            yield break_at(moment(row.wall_ns) - half)
         values = measure(row)
         at = moment(row.wall_ns) + half
         yield LatencyPoint(at, row.figures.requests, row.figures.censored, values.p50_ms, values.p95_ms, values.p99_ms)

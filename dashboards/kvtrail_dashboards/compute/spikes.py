@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kvtrail_dashboards.answers import Window
 from kvtrail_dashboards.asked import Asked
@@ -9,6 +10,8 @@ from kvtrail_dashboards.compute.figures import duration
 from kvtrail_dashboards.compute.latency import Band
 from kvtrail_dashboards.compute.wall import WallTime
 from kvtrail_dashboards.page_answers import SpikeRow
+
+_LONG_S: Final = 10
 
 Span = tuple[int, int]
 """Arrivals in [start, end), on the engine's monotonic clock."""
@@ -58,7 +61,8 @@ def _choice(spike: SpikeRow, wall: WallTime) -> SpikeChoice:
     start, end = wall.at(spike.start_ns), wall.at(spike.end_ns)
     length_s = (spike.end_ns - spike.start_ns) / 1e9
     slow = f"P95 {duration(spike.p95_ms)}, else {duration(spike.usual_p95_ms)}"
-    told = f"{start:%m-%d %H:%M:%S} to {end:%H:%M:%S} UTC ({length_s:,.0f} s): {slow}"
+    length = f"{length_s:,.0f} s" if length_s >= _LONG_S else f"{length_s:.1f} s"
+    told = f"{start:%m-%d %H:%M:%S} to {end:%H:%M:%S} UTC ({length}): {slow}"
     return SpikeChoice((spike.start_ns, spike.end_ns), told, Band("slow", start, end))
 
 

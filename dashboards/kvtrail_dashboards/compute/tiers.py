@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from kvtrail_dashboards.compute.breaks import with_breaks
 from kvtrail_dashboards.compute.bytes import size
 from kvtrail_dashboards.compute.now import Mood, Tile
 from kvtrail_dashboards.compute.wall import moment
@@ -167,11 +168,10 @@ def _parts(tier: TierNow) -> Iterator[TierPart]:
 
 def _points(rows: list[TierBucket], bucket_ms: int) -> Iterator[TierPoint]:
     """One tier over time."""
-    half, expected = timedelta(milliseconds=bucket_ms) / 2, None
-    for row in rows:
-        if expected is not None and row.start_ns > expected:
+    half = timedelta(milliseconds=bucket_ms) / 2
+    for row, is_after_a_break in with_breaks(rows, bucket_ms * _NS_PER_MS):
+        if is_after_a_break:
             yield TierPoint(moment(row.wall_ns) - half, row.tier, None, None)
-        expected = row.start_ns + bucket_ms * _NS_PER_MS
         depth, flying = row.level.depth, row.level.in_flight
         waiting = None if depth is None and flying is None else float((depth or 0) + (flying or 0))
         yield TierPoint(moment(row.wall_ns) + half, row.tier, _share(row.level, row.level.used_bytes), waiting)

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kvtrail_dashboards.answers import EventRef, Part, TokenGap, WaitedOn, Why
-from kvtrail_dashboards.compute.event import EventLink
-from kvtrail_dashboards.compute.events import name_of_event
+from kvtrail_dashboards.answers import Part, TokenGap, WaitedOn, Why
+from kvtrail_dashboards.compute.event import EventLink, link_of_chain
 from kvtrail_dashboards.compute.families import Family, family_of, label_of
 from kvtrail_dashboards.compute.names import Names
 
@@ -76,10 +75,7 @@ def timeline_of(why: Why, names: Names | None = None) -> Timeline:
         hidden=tuple(_bar(part, 0, total_ns) for part in sorted(why.hidden, key=lambda part: -part.ns)),
         waited_on=tuple(_wait(wait, names or {}) for wait in sorted(why.waited_on, key=lambda wait: -wait.ns)[:MAX_LINES]),
         gaps=tuple(_gap(gap) for gap in sorted(why.gaps, key=lambda gap: -gap.ns)[:MAX_LINES]),
-        chain=tuple(
-            EventLink(link.text, name_of_event(link.event) if isinstance(link.event, EventRef) else "")
-            for link in why.chain[:MAX_LINES]
-        ),
+        chain=tuple(link_of_chain(link) for link in why.chain[:MAX_LINES]),
         recompute_estimate_ms=None if why.recompute_estimate_ns is None else why.recompute_estimate_ns / 1e6,
     )
 
@@ -107,7 +103,9 @@ def _bar(part: Part, start_ns: int, total_ns: int) -> Bar:
 def _wait(wait: WaitedOn, names: Names) -> WaitLine:
     """One wait as a line."""
     op = "none" if wait.op is None else str(wait.op)
-    return WaitLine(op, wait.tier or "", names.get(wait.owner or "", wait.owner or "not known"), wait.ns / 1e6)
+    return WaitLine(
+        op, wait.tier or "", names.get(wait.owner or "", (wait.owner or "not known").replace("_", " ")), wait.ns / 1e6
+    )
 
 
 def _gap(gap: TokenGap) -> GapLine:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pandas as pd
 import streamlit as st
 
 from kvtrail_dashboards.compute.event import EventLink, EventView, event_view
@@ -13,6 +12,7 @@ from kvtrail_dashboards.link import View
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.nav import link_to
 from kvtrail_dashboards.sections.notice import show_error
+from kvtrail_dashboards.sections.tables import show_pairs
 from kvtrail_dashboards.sections.text import plain
 
 
@@ -39,8 +39,7 @@ def _show(view: View, event: EventView) -> None:
         st.caption(f"{event.when} · engine / epoch / rank / seq: {plain(event.name)}")
         fields, around = st.columns([3, 2], gap="large")
         with fields:
-            frame = pd.DataFrame(event.fields, columns=["field", "value"])
-            st.dataframe(frame, hide_index=True, width="stretch", height="content")
+            show_pairs(event.fields, "field")
         with around:
             _around(view, event)
 

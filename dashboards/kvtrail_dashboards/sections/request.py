@@ -1,8 +1,8 @@
 """One request in full: its waterfall, overlapped work, whose work it waited behind, the chain back, its slowest token gaps."""
 
 from dataclasses import replace
+from typing import Final
 
-import pandas as pd
 import streamlit as st
 
 from kvtrail_dashboards.charts.timeline import hidden_chart, waterfall_chart
@@ -15,7 +15,10 @@ from kvtrail_dashboards.link import View
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.nav import link_to
 from kvtrail_dashboards.sections.notice import show_error
+from kvtrail_dashboards.sections.tables import Column, show_table
 from kvtrail_dashboards.sections.text import plain
+
+_MS: Final = Column("ms", "ms", "%.2f")
 
 
 def request_section(view: View, engine: str, names: Names) -> None:
@@ -60,8 +63,7 @@ def _waits(timeline: Timeline) -> None:
     if not timeline.waited_on:
         st.caption("It stood in no queue of a tier.")
         return
-    rows = [(wait.op, wait.tier, wait.owner.replace("_", " "), wait.ms) for wait in timeline.waited_on]
-    _table(pd.DataFrame(rows, columns=["op", "tier", "owner", "ms"]))
+    show_table(timeline.waited_on, (Column("op", "op"), Column("tier", "tier"), Column("owner", "owner"), _MS))
 
 
 def _chain(view: View, timeline: Timeline) -> None:
@@ -90,11 +92,4 @@ def _gaps(timeline: Timeline) -> None:
     """The slowest waits between two tokens."""
     if timeline.gaps:
         st.markdown("**Slowest gaps between tokens**")
-        rows = [(gap.step, gap.ms, gap.mostly) for gap in timeline.gaps]
-        _table(pd.DataFrame(rows, columns=["step", "ms", "mostly"]))
-
-
-def _table(frame: pd.DataFrame) -> None:
-    """A small table with durations in ms."""
-    config = {"ms": st.column_config.NumberColumn("ms", format="%.2f")}
-    st.dataframe(frame, hide_index=True, width="stretch", column_config=config)
+        show_table(timeline.gaps, (Column("step", "step", "%d"), _MS, Column("mostly", "mostly")))

@@ -26,6 +26,12 @@ def show_table(lines: Sequence[Any], columns: Sequence[Column]) -> None:
     st.dataframe(frame, hide_index=True, width="stretch", height="content", column_config=config)
 
 
+def show_pairs(pairs: Sequence[tuple[str, str]], name: str) -> None:
+    """Names and what they are."""
+    frame = pd.DataFrame(pairs, columns=[name, "value"])
+    st.dataframe(frame, hide_index=True, width="stretch", height="content")
+
+
 def _config(column: Column) -> ColumnConfig:
     """How a column is told."""
     if column.form is None:

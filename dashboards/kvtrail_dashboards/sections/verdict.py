@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Final
 
-import pandas as pd
 import streamlit as st
 
 from kvtrail_dashboards.compute.names import Names
@@ -15,6 +14,7 @@ from kvtrail_dashboards.link import View
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.nav import link_to
 from kvtrail_dashboards.sections.notice import show_notice
+from kvtrail_dashboards.sections.tables import show_pairs
 from kvtrail_dashboards.sections.text import plain
 
 _MOST_EVENTS: Final = 10
@@ -57,9 +57,9 @@ def _figures(words: VerdictWords) -> None:
 
 def _evidence(words: VerdictWords, view: View) -> None:
     """The figures and the events behind a verdict."""
-    frame = pd.DataFrame(words.evidence, columns=["figure", "value"])
     figures, events = st.columns(2)
-    figures.dataframe(frame, hide_index=True, width="stretch", height="content")
+    with figures:
+        show_pairs(words.evidence, "figure")
     with events:
         if words.also:
             st.caption(f"Also explained by this: {plain(', '.join(words.also))}")
