@@ -14,7 +14,7 @@ from kvtrail_schema.kinds import Kind
 from kvtrail_collector.attribution_shapes import EventRef
 from kvtrail_collector.detectors.rule import Cell, Need, Row
 from kvtrail_collector.detectors.scene_names import macros, plain
-from kvtrail_collector.detectors.scene_tables import TABLES
+from kvtrail_collector.detectors.scene_tables import NEEDS, TABLES
 from kvtrail_collector.loss_shapes import Loss
 
 _WORD: Final = re.compile(r"\bwindow_\w+")
@@ -100,7 +100,9 @@ class Scene:
         for name in dict.fromkeys(_WORD.findall(question)):
             if name in TABLES and name not in self._made:
                 self._make_for(TABLES[name])
-                self._cursor.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {plain(TABLES[name])}")
+                is_empty = name in NEEDS and not any(kind.value in self.kinds for kind in NEEDS[name])
+                sql = plain(TABLES[name]) + (" LIMIT 0" if is_empty else "")
+                self._cursor.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
                 self._made.add(name)
 
 

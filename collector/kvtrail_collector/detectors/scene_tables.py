@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from kvtrail_schema.kinds import Kind
+
 OPS: Final = """
 WITH base AS (
     SELECT stream_id, op,
@@ -196,3 +198,12 @@ TABLES: Final[dict[str, str]] = {
     "window_lost_parents": PARENTS,
 }
 """Every table by its name. One may name others; these are made before it."""
+
+NEEDS: Final[dict[str, tuple[Kind, ...]]] = {
+    "window_open": (Kind.SWAP_IN_QUEUED, Kind.SWAP_OUT_QUEUED),
+    "window_prefetches": (Kind.PREFETCH_ISSUED, Kind.PREFETCH_USED, Kind.PREFETCH_WASTED, Kind.PREFETCH_CANCELLED),
+    "window_returns": (Kind.EVICTED,),
+    "window_stale_reads": (Kind.ATTENTION_READ,),
+    "window_foreign_reads": (Kind.ATTENTION_READ,),
+}
+"""Kinds without any of which a table has no row: it is then made without a look at the events."""

@@ -1,5 +1,6 @@
 """Promises of silence: what is well gives no verdict, neither of counts nor of windows."""
 
+import dataclasses
 import itertools
 import os
 import random
@@ -18,7 +19,8 @@ from tests.collector.attribution.synthetic import Fault, Plan, simulate
 from tests.engine.engines import ask, tiny
 
 HOME = Stream("well", Epoch(5), Rank(0))
-SEEDS = range(300 if os.environ.get("KVTRAIL_LONG") == "1" else 2)
+SEEDS = range(300 if os.environ.get("KVTRAIL_LONG") == "1" else 3)
+TENTH = 10 if os.environ.get("KVTRAIL_LONG") == "1" else 1
 
 
 def codes(events: list[Event]) -> list[str]:
@@ -42,9 +44,33 @@ def test_a_real_engine_that_is_well(tmp_path: Path) -> None:
     assert [] == codes(told.events)
 
 
+def plan_of(seed: int) -> Plan:
+    """A run in which nothing goes wrong: more or less load than a usual one, longer or shorter, on more or fewer disks."""
+    rng = random.Random(f"well {seed}")
+    return Plan(
+        seed=seed,
+        fault=Fault.NONE,
+        run_s=rng.uniform(10, 40),
+        rate_per_s=rng.uniform(8, 40),
+        hiccups_per_s=rng.choice([0.0, 0.1, 0.3]),
+        budget_tokens=rng.choice([512, 768, 1024]),
+        workers=rng.choice([4, 6, 8]),
+    )
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_simulated_engine_that_is_well(seed: int) -> None:
-    """Loads with restores, queues and hiccups, and no fault, give no verdict."""
-    run = simulate(Plan(seed=seed, fault=Fault.NONE, run_s=30.0))
+    """Loads with restores, queues and hiccups, and no fault, give no verdict, whatever their size."""
+    assert [] == codes(simulate(plan_of(seed)).numbered())
 
-    assert [] == codes(run.numbered())
+
+@pytest.mark.parametrize("seed", SEEDS[:: len(SEEDS) // TENTH])
+def test_ranks_that_are_well(seed: int) -> None:
+    """Two ranks side by side, one of them busier, and nothing is wrong with either."""
+    lines = [
+        write_line(Stream("well", Epoch(5), Rank(rank)), event)
+        for rank in range(2)
+        for event in simulate(dataclasses.replace(plan_of(seed + 1_000 * rank), run_s=12.0)).numbered()
+    ]
+
+    assert [] == [verdict.code for verdict in diagnose_lines(lines).verdicts]

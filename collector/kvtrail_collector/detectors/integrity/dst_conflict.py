@@ -9,8 +9,7 @@ from kvtrail_collector.detectors.rule import Basis, Family, Need, Rule
 _QUESTION: Final = """
 WITH span AS (
     SELECT stream_id, dst, slot, op, min(t_ns) AS start_ns, max(t_ns) AS end_ns, min(seq) AS seq, any_value(block) AS block,
-        bool_or(kind IN (kind_no('swap_out_started'), kind_no('swap_in_started')))
-            AND bool_or(kind IN (kind_no('swap_out_written'), kind_no('swap_in_loaded'))) AS is_whole
+        min(kind) < max(kind) AS is_whole
     FROM window_events WHERE kind IN (kind_no('swap_out_started'), kind_no('swap_out_written'), kind_no('swap_in_started'),
         kind_no('swap_in_loaded')) AND slot IS NOT NULL AND op IS NOT NULL
     GROUP BY stream_id, dst, slot, op
