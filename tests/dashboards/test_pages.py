@@ -102,7 +102,7 @@ def test_findings_of_one_kind_are_one_line_with_figures_and_what_helps(open_plac
     text = said(open_place(Place.NOW, page_answers(verdicts=given, attribution=no_spike()))[0])
 
     assert text.count("`PREFETCH_WASTE`") == 1
-    assert "Wasted blocks 3,480, wasted 57,016,320 bytes." in text
+    assert "Wasted blocks 3,480, wasted 54 MiB." in text
     assert "What to do: Recompute instead of reading from this tier." in text
     assert "Found 2 times; this is the gravest." in text
 
