@@ -24,7 +24,7 @@ from tests.engines.runs import connector, prompts, run_script
 KEY = bytes(range(32))
 PROMPTS = 8
 ROUNDS = 3
-BLOCKS = 96
+BLOCKS = 64
 
 
 class Observed(NamedTuple):
@@ -148,8 +148,12 @@ def test_what_was_evicted_is_the_cause_of_a_miss(observed: Observed) -> None:
     query = """SELECT count(*), count(e.id) FROM events m LEFT JOIN events e ON e.stream_id = m.stream_id AND e.id = m.cause
         AND kind_name(e.kind) = 'evicted' WHERE kind_name(m.kind) = 'prefix_miss' AND m.cause IS NOT NULL"""
     missed, known = rows(observed.collector, query)[0]
+    evictions = (
+        "SELECT count(*) FROM events JOIN streams USING (stream_id) WHERE engine = 'inside' AND kind_name(kind) = 'evicted'"
+    )
 
     assert missed == known
+    assert 0 < rows(observed.collector, evictions)[0][0]
 
 
 def test_nothing_of_ours_failed(observed: Observed) -> None:
