@@ -81,11 +81,12 @@ def late_steps(stream_id: int, steps: Steps, notes: Notes, kept_ns: int) -> list
 
 
 def _surely_behind(steps: Steps, notes: Notes, kept_ns: int) -> bool:
-    """Whether all steps began, and the ones before them began and ended, behind what is kept."""
+    """Whether all steps began, and the one before them ended, behind what is kept; where that one is open, it began there."""
     first_ns, started_ns, finished_ns = int(steps.t_ns.min()), notes.started_ns, notes.finished_ns
     if started_ns is None or finished_ns is None:
         return False
-    if min(started_ns, finished_ns) < kept_ns or max(started_ns, finished_ns) > first_ns:
+    is_open = started_ns in notes.open_steps.values()
+    if (min(started_ns, finished_ns) if is_open else finished_ns) < kept_ns or max(started_ns, finished_ns) > first_ns:
         return False
     known = notes.open_steps
     older = steps.step[steps.step <= np.uint64(max(notes.largest_step, 0))]
@@ -106,6 +107,12 @@ def after_steps(notes: Notes, steps: Steps) -> Notes:
         notes,
         largest_step=max(notes.largest_step, int(steps.step.max())),
         open_steps=dict([*kept.items(), *new.items()][-_MOST_OPEN:]),
-        started_ns=int(steps.t_ns[begun].max()) if begun.any() else notes.started_ns,
-        finished_ns=int(steps.t_ns[ended].max()) if ended.any() else notes.finished_ns,
+        started_ns=_latest(notes.started_ns, steps.t_ns[begun]),
+        finished_ns=_latest(notes.finished_ns, steps.t_ns[ended]),
     )
+
+
+def _latest(before_ns: int | None, t_ns: NDArray[np.int64]) -> int | None:
+    """The latest of what was known before and of what came."""
+    known = [before_ns] if before_ns is not None else []
+    return max([*known, *([int(t_ns.max())] if len(t_ns) else [])], default=None)

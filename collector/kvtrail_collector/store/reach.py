@@ -23,7 +23,7 @@ _LARGEST_OPS: Final = "SELECT stream_id, max(op) FROM ops GROUP BY stream_id"
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What the writer remembers of one stream; nothing of it need be complete, but `largest_op` and what is None or absent."""
+    """What the writer remembers of one stream: of its transfers all, of its steps since this process saw any."""
 
     largest_op: int = -1
     """No op with a larger id has a row."""
@@ -32,9 +32,9 @@ class Notes:
     open_steps: Mapping[int, int] = field(default_factory=dict)
     """When steps began that have not ended: the last few."""
     started_ns: int | None = None
-    """When some step began: the last one, where they come in order."""
+    """When the latest step began, as far as this process saw."""
     finished_ns: int | None = None
-    """When some step ended."""
+    """When the latest end of a step was, as above."""
 
 
 NOTHING: Final = Notes()

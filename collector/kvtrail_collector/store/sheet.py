@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -71,5 +71,4 @@ class Sheet:
 
 def _taken(table: pa.Table, places: Places) -> pa.Table:
     """Some rows of a table, each column in one piece."""
-    taken: Any = table.combine_chunks().take(pa.array(places))
-    return taken.combine_chunks()
+    return table.combine_chunks().take(pa.array(places, pa.int64())).combine_chunks()

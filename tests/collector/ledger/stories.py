@@ -52,11 +52,12 @@ def stories(draw: st.DrawFn) -> list[Event]:
 @st.composite
 def crowds(draw: st.DrawFn) -> list[Event]:
     """Events of some requests of one stream, who share its steps and its holes, wait for each other's loads, and use
-    prefetches.
+    prefetches. They live at the same time or one after the other, and are told in the order of time or in none.
     """
     events: list[Event] = []
+    apart_ns = draw(st.sampled_from([0, 200, 500]))
     for number in range(draw(st.integers(1, 4))):
-        own = [_renamed(event, number) for event in draw(stories())]
+        own = [_renamed(event, number, apart_ns * number) for event in draw(stories())]
         events += own
         events += [PrefetchUsed(t_ns=5, prefetch=PrefetchId(7), block=BlockId(1), req=RequestId(number + 1))] * draw(
             st.integers(0, 1)
@@ -64,12 +65,13 @@ def crowds(draw: st.DrawFn) -> list[Event]:
     op: dict[str, Any] = {"op": OpId(91), "src": Tier.NVME, "dst": Tier.GPU, "prefetch": PrefetchId(7)}
     queued, length = draw(_TIMES), draw(_LENGTHS)
     events += [SwapInQueued(t_ns=queued, **op), SwapInLoaded(t_ns=queued + length, io_ns=length // 2, **op)]
-    return numbered(draw(st.permutations(events)), gap_at=draw(st.none() | st.integers(2, 40)))
+    told = sorted(events, key=lambda event: event.t_ns or 0) if draw(st.booleans()) else draw(st.permutations(events))
+    return numbered(told, gap_at=draw(st.none() | st.integers(2, 40)))
 
 
-def _renamed(event: Event, number: int) -> Event:
+def _renamed(event: Event, number: int, later_ns: int) -> Event:
     """The event as one of another request; its steps and most of its ops are its own, waits may name those of others."""
-    changed: dict[str, Any] = {}
+    changed: dict[str, Any] = {"t_ns": (event.t_ns or 0) + later_ns}
     if getattr(event, "req", None) is not None:
         changed["req"] = RequestId(number + 1)
     if getattr(event, "step", None) is not None:

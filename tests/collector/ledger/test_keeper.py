@@ -12,7 +12,12 @@ from tests.collector.ledger.stories import crowds
 
 PARTS = 3
 PASSES_THAT_SUFFICE = 2
-_PARTS_OF_EVENTS = st.lists(st.integers(0, PARTS - 1), min_size=1, max_size=12)
+MOST_EVENTS = 120
+_MIXED = st.lists(st.integers(0, PARTS - 1), min_size=1, max_size=12)
+_CUT = st.tuples(*[st.integers(1, 40)] * (PARTS - 1)).map(
+    lambda sizes: [*(part for part, size in enumerate(sizes) for _ in range(size)), *[PARTS - 1] * MOST_EVENTS]
+)
+_PARTS_OF_EVENTS = _MIXED | _CUT
 
 
 def parted(events: list[Event], parts: Sequence[int]) -> list[list[Event]]:
