@@ -1,16 +1,14 @@
 """Runs in the engines' environment: throughput with and without our connector, in alternating pairs. `pairs.py SPEC ANSWER`.
 
-Two engines in one process, one of which works at a time; the order within a pair changes from pair to pair.
+Two engines, each in a process of its own (within one, vLLM's connectors are shared), one of which works at a time; the order
+within a pair changes from pair to pair.
 """
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
-
-os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
 
 
 def main() -> None:
