@@ -9,6 +9,7 @@ from kvtrail_collector.engine_shapes import EngineRow, Engines
 from kvtrail_cli.errors import InputInvalid
 
 WINDOW_HELP: Final = "`last 15m` (s, m, h, d), or `FROM..TO`, each as ISO 8601 (UTC without an offset) or as monotonic ns."
+_MOMENT_HELP: Final = "ISO 8601, or monotonic ns"
 _LAST: Final = re.compile(r"last\s+(\d{1,9})\s*([smhd])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,8 +35,8 @@ def engine_of(known: Engines, name: str | None) -> EngineRow:
     return found
 
 
-def stretch_of(text: str | None, engine: EngineRow) -> Stretch:
-    """What `--window` says, as times of one engine; everything where it says nothing.
+def stretch_of(text: str | None, engine: EngineRow, flag: str = "--window") -> Stretch:
+    """What `--window`, or another flag, says, as times of one engine; everything where it says nothing.
 
     Raises:
         InputInvalid: it is no stretch of time.
@@ -47,9 +48,9 @@ def stretch_of(text: str | None, engine: EngineRow) -> Stretch:
         newest = engine.last_ns or 0
         return Stretch(max(newest - int(last[1]) * _SECONDS[last[2]] * 1_000_000_000, 0), None)
     start, dots, end = text.partition("..")
-    found = Stretch(_moment(start, engine), _moment(end, engine))
+    found = Stretch(_moment(flag, start, engine, WINDOW_HELP), _moment(flag, end, engine, WINDOW_HELP))
     if not dots or (found.start_ns is not None and found.end_ns is not None and found.start_ns >= found.end_ns):
-        raise InputInvalid(f"--window {text}: no stretch of time; give {WINDOW_HELP}")
+        raise InputInvalid(f"{flag} {text}: no stretch of time; give {WINDOW_HELP}")
     return found
 
 
@@ -59,13 +60,13 @@ def moment_of(flag: str, text: str, engine: EngineRow) -> int:
     Raises:
         InputInvalid: it is no moment.
     """
-    found = _moment(text, engine)
+    found = _moment(flag, text, engine, _MOMENT_HELP)
     if found is None:
-        raise InputInvalid(f"{flag}: {text!r} is no moment; give ISO 8601, or monotonic ns")
+        raise InputInvalid(f"{flag}: {text!r} is no moment; give {_MOMENT_HELP}")
     return found
 
 
-def _moment(text: str, engine: EngineRow) -> int | None:
+def _moment(flag: str, text: str, engine: EngineRow, wanted: str) -> int | None:
     """One end; open where nothing stands."""
     text = text.strip()
     if not text or (text.isascii() and text.isdecimal()):
@@ -73,6 +74,6 @@ def _moment(text: str, engine: EngineRow) -> int | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
-        raise InputInvalid(f"--window: {text!r} is no time; give {WINDOW_HELP}") from error
+        raise InputInvalid(f"{flag}: {text!r} is no time; give {wanted}") from error
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     return (at - _EPOCH) // timedelta(microseconds=1) * 1_000 - engine.wall_offset_ns

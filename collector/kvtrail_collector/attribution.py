@@ -10,7 +10,7 @@ from kvtrail_schema.identity import Stream
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.attribution_compare import Comparison, comparability, comparisons
-from kvtrail_collector.attribution_shapes import Attribution, Delta, Measure, Verdict, Window
+from kvtrail_collector.attribution_shapes import Attribution, Delta, Measure, Outcome, Verdict, Window
 from kvtrail_collector.blame_accounts import Blame
 from kvtrail_collector.bootstrap import Resamples
 from kvtrail_collector.facts_build import Recording, recording_of_table
@@ -63,9 +63,7 @@ def attribute_recording(
     searched = window is None
     window = window or search_window(population, seed=seed)
     if window is None:
-        return Attribution(
-            why_not="no spike: no stretch of time is slower than chance makes one", measure=measure, device=device
-        )
+        return nothing_slower("no spike: no stretch of time is slower than chance makes one", measure, device)
     choice = choose(population, window, reference, seed=seed)
     if choice is None:
         own = window_of(recording, population, window)
@@ -76,6 +74,11 @@ def attribute_recording(
 def _population(recording: Recording, measure: Measure) -> Population:
     """What is measured: requests, or gaps between tokens."""
     return population_of(recording) if measure is Measure.TTFT else gap_population(recording)
+
+
+def nothing_slower(why: str, measure: Measure, device: str | None) -> Attribution:
+    """The answer where a search finds no spike."""
+    return Attribution(outcome=Outcome.NOTHING_SLOWER, why_not=why, measure=measure, device=device)
 
 
 def explain(
@@ -121,17 +124,15 @@ class _Explainer:
                 return msgspec.structs.replace(answers[-1], notes=(*answers[-1].notes, *_higher(answers[:-1])))
         lifted = [answer for answer in answers if answer.components]
         if searched and not lifted:
-            return Attribution(
-                why_not=f"no spike: the slowest stretch is less than {self._least()} slower",
-                measure=self.measure,
-                device=self.device,
-            )
+            text = f"no spike: the slowest stretch is less than {self._least()} slower"
+            return nothing_slower(text, self.measure, self.device)
         return (lifted or answers)[0]
 
     def _explained(self, compared: Comparison) -> Attribution:
         """The answer at one quantile."""
         if compared.resamples is None or not (compared.is_lifted or compared.is_mix):
-            return self._frame(compared, f"the window is less than {self._least()} slower than its reference")
+            frame = self._frame(compared, f"the window is less than {self._least()} slower than its reference")
+            return msgspec.structs.replace(frame, outcome=Outcome.NOTHING_SLOWER)
         case = self._case(compared, compared.resamples)
         if compared.is_mix:
             return self._whole(compared, case, (mix_verdict(case, compared.resamples),), None)
@@ -164,6 +165,7 @@ class _Explainer:
         waits = [op for tier in Tier for op in case.tail_ops(tier)]
         return msgspec.structs.replace(
             self._frame(compared, why_not),
+            outcome=Outcome.EXPLAINED if verdicts else Outcome.UNDECIDED,
             components=_deltas(case),
             identified=why_not is None,
             blame=self.blame.rows(self.blame.blamed(waits))[:_BLAME_ROWS],

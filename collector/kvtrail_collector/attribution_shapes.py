@@ -70,14 +70,24 @@ class BlameRow(msgspec.Struct, frozen=True):
     share: float
 
 
+class Outcome(StrEnum):
+    """What came of a question: a cause, the answer that nothing is slower, or neither."""
+
+    EXPLAINED = "explained"
+    NOTHING_SLOWER = "nothing_slower"
+    UNDECIDED = "undecided"
+
+
 class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     """What made the slow requests of a window slower than those of a reference.
 
-    `window` is None where no spike was found; figures are None where they are not known, and `why_not` says why. `notes` are
-    what else a reader has to know: quantiles that are not known, requests that the reference has nothing like. Monotonic times
-    plus `clock_offset_ns` are wall times; it is None where they are of several clocks, or of a file.
+    `outcome` says in a word what came of it. `window` is None where no spike was found; figures are None where they are not
+    known, and `why_not` says why. `notes` are what else a reader has to know: quantiles that are not known, requests that the
+    reference has nothing like. Monotonic times plus `clock_offset_ns` are wall times; it is None where they are of several
+    clocks, or of a file.
     """
 
+    outcome: Outcome = Outcome.UNDECIDED
     window: Window | None = None
     reference: Window | None = None
     quantile: float | None = None

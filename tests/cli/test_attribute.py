@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from kvtrail_cli.errors import CommandError
 from kvtrail_cli.main import APP
+from kvtrail_cli.tenant_names import names_of, with_names
+from kvtrail_collector.attribution_shapes import Attribution, BlameRow, Verdict, Window
+from kvtrail_collector.engine_shapes import Engines, Named
 from kvtrail_collector.testing import RunningCollector, running_collector
 from kvtrail_schema.arrow_schema import table_of
 from kvtrail_schema.batch import CONTENT_TYPE, encode_batch
@@ -16,6 +19,7 @@ from typer.testing import CliRunner, Result
 from tests.collector.attribution.synthetic import SECOND, Fault, Plan, simulate
 from tests.collector.frames import header
 
+WINDOW = Window(0, 1, 1, 1.0)
 PLAN = Plan(seed=1, fault=Fault.NVME_SLOW)
 
 
@@ -72,8 +76,10 @@ def test_for_people(recorded: RunningCollector) -> None:
         (("--window", "last 5m", "--start-ns", "1"), "twice"),
         (("--start-ns", "5"), "both bounds"),
         (("--window", "10..50", "--reference", "40..90"), "time in common"),
+        (("--reference", "noon"), "--reference: 'noon'"),
+        (("--reference", "90..40"), "--reference 90..40"),
     ],
-    ids=["no-time", "twice", "half", "overlap"],
+    ids=["no-time", "twice", "half", "overlap", "no-reference", "empty-reference"],
 )
 def test_nonsense(recorded: RunningCollector, words: tuple[str, ...], said: str) -> None:
     """A window that is none is an error of one line that says what is wrong with it."""
@@ -82,6 +88,28 @@ def test_nonsense(recorded: RunningCollector, words: tuple[str, ...], said: str)
     assert isinstance(done.exception, CommandError)
     assert said in str(done.exception)
     assert "\n" not in str(done.exception)
+
+
+def test_names_of_the_operator() -> None:
+    """People see what the operator calls a tenant, wherever it stands; what has no name keeps its hash."""
+    verdict = Verdict("TIER_QUEUE", "nvme", "a1", None, 1.0, 1.0, "population", WINDOW, {"blamed_tenant": "a1", "n": 2}, (), "")
+    found = Attribution(
+        verdicts=(verdict,), blame=(BlameRow("q", "a1", "demand", 1, 0.5), BlameRow("q", "b2", "demand", 1, 0.5))
+    )
+    known = Engines(engines=[], tenants=[Named("a1", "acme"), Named("b2", "b2")], models=[])
+    shown = with_names(found, names_of(known))
+
+    assert ("acme", {"blamed_tenant": "acme", "n": 2}) == (shown.verdicts[0].tenant, shown.verdicts[0].evidence)
+    assert ["acme", "b2"] == [row.tenant for row in shown.blame]
+
+
+def test_a_window_that_is_no_slower(recorded: RunningCollector) -> None:
+    """A window that is as fast as its reference is an answer, and a good one; too few requests leave it undecided."""
+    quiet = attribute("--window", f"{25 * SECOND}..{40 * SECOND}", "--json", "--url", recorded.url)
+    short = attribute("--window", f"{25 * SECOND}..{25 * SECOND + 1_000_000}", "--json", "--url", recorded.url)
+
+    assert (0, "nothing_slower") == (quiet.exit_code, json.loads(quiet.stdout)["outcome"]), quiet.stdout
+    assert (3, "undecided") == (short.exit_code, json.loads(short.stdout)["outcome"])
 
 
 def test_gaps(recorded: RunningCollector) -> None:

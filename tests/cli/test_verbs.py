@@ -145,11 +145,11 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_attribute_says_that_it_does_not_know(filled: RunningCollector) -> None:
-    """One request is no population: no window, no verdict, and the reason in words."""
+    """One request is no population: no window, no verdict, the reason in words, and an end that says undecided."""
     done = kvtrail("attribute", "--json", "--url", filled.url)
     answer = json.loads(done.stdout)
 
-    assert done.returncode == 0
+    assert done.returncode == 3
     assert answer["verdicts"] == []
     assert answer["why_not"]
     assert answer["device"] == "cpu-emulated"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import duckdb
 import numpy as np
 
-from kvtrail_collector.attribution import attribute, explain
+from kvtrail_collector.attribution import attribute, explain, nothing_slower
 from kvtrail_collector.attribution_shapes import Attribution, Measure
 from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.population import Population
+from kvtrail_collector.questions.facts import device
 from kvtrail_collector.questions.population import stored_population
 from kvtrail_collector.questions.rows import StreamRow, event_rows
 from kvtrail_collector.questions.windows import places_in, windows_recording
-from kvtrail_collector.window import Choice, choose, search_window
+from kvtrail_collector.window import REFERENCE_IN_WINDOWS, Choice, choose, search_window
+
+_WINDOWS_BEFORE: Final = REFERENCE_IN_WINDOWS + 3
 
 
 def attribute_stored(
@@ -28,21 +32,33 @@ def attribute_stored(
 ) -> Attribution:
     """As `attribute`, for the stored requests of some streams. Worker thread; half a second, and the reading of the windows.
 
-    Gaps between tokens are not kept: for them all events of the streams are read.
+    Gaps between tokens are not kept: for them the events around the windows are read, or all where no window is given.
     """
     if measure is Measure.GAPS:
-        return attribute(event_rows(cursor, wanted), window, reference, seed=seed, measure=measure)
+        span = None if window is None else gap_span(window, reference)
+        return attribute(event_rows(cursor, wanted, span), window, reference, seed=seed, measure=measure)
     stored = stored_population(cursor, wanted)
     population = stored.population
     found = window or (search_window(population, seed=seed) if len(population) else None)
     choice = choose(population, found, reference) if found else None
     if found is None and len(population):
-        return Attribution(why_not="no spike: no stretch of time is slower than chance makes one")
+        return nothing_slower("no spike: no stretch of time is slower than chance makes one", measure, device(cursor))
     if choice is None:
         return attribute(event_rows(cursor, wanted, found), window, reference, seed=seed)
     recording = windows_recording(cursor, wanted, _span(population, choice))
     placed = replace(population, place=places_in(recording, stored, wanted))
     return explain(recording, choice, searched=window is None, seed=seed, population=placed)
+
+
+def gap_span(window: Interval, reference: Interval | None) -> Interval:
+    """The time whose events say all of the gaps in a window and in what it is compared with.
+
+    So much more lies before it that what is left out as a warm-up lies there too. Requests that arrived before the span are not
+    known.
+    """
+    length, first = window[1] - window[0], min(window[0], (reference or window)[0])
+    last = max(window[1], (reference or window)[1])
+    return first - _WINDOWS_BEFORE * length, last + (REFERENCE_IN_WINDOWS + 1) * length
 
 
 def _span(population: Population, choice: Choice) -> Interval:

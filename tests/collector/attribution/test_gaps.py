@@ -5,6 +5,9 @@ import pytest
 from kvtrail_collector.attribution import attribute
 from kvtrail_collector.attribution_shapes import Attribution, Measure
 from kvtrail_collector.ledger_parts import Component
+from kvtrail_collector.questions.attribution import attribute_stored, gap_span
+from kvtrail_collector.questions.rows import event_rows, streams
+from kvtrail_collector.testing import memory_store
 from kvtrail_schema.events import (
     DecodeJoined,
     DecodeLeft,
@@ -19,12 +22,19 @@ from kvtrail_schema.events import (
 from kvtrail_schema.identity import RequestId, StepId
 
 from tests.collector.attribution.synthetic import MS, SECOND, Plan, Run, stream_table
+from tests.collector.frames import events_batch
 
 TOKENS, RUN_S, FROM_S, TO_S = 60, 100, 60, 80
 
 
 def decode(seed: int, *, prefill_tokens: int = 0, slower: float = 1.0) -> Attribution:
     """What is said of the gaps of a run whose steps hold more tokens for a while, or are slower."""
+    run = decoding(seed, prefill_tokens=prefill_tokens, slower=slower)
+    return attribute(stream_table(run.numbered()), measure=Measure.GAPS, seed=seed)
+
+
+def decoding(seed: int, *, prefill_tokens: int = 0, slower: float = 1.0) -> Run:
+    """Such a run."""
     rng = np.random.default_rng(seed)
     events: list[Event] = []
     step, now, running, arrived = 0, 0, dict[int, int](), 0
@@ -49,8 +59,7 @@ def decode(seed: int, *, prefill_tokens: int = 0, slower: float = 1.0) -> Attrib
             events.append(RequestAdmitted(t_ns=start, req=req))
             events.append(RequestFirstToken(t_ns=now, req=req, step=StepId(step)))
             events.append(DecodeJoined(t_ns=now, req=req, step=StepId(step + 1)))
-    run = Run(Plan(seed), sorted(events, key=lambda event: event.t_ns))
-    return attribute(stream_table(run.numbered()), measure=Measure.GAPS, seed=seed)
+    return Run(Plan(seed), sorted(events, key=lambda event: event.t_ns))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -76,3 +85,29 @@ def test_slow_steps_are_no_interference() -> None:
 def test_healthy_gaps() -> None:
     """Steps as ever have no spike."""
     assert decode(5).window is None
+
+
+def test_of_a_window_the_events_around_it_are_read() -> None:
+    """The gaps of a given window are explained from the events around it as from all."""
+    window = (FROM_S * SECOND, (FROM_S + 5) * SECOND)
+    run = decoding(1, prefill_tokens=120)
+    with memory_store() as store:
+        store.submit(events_batch(run.numbered())).result()
+        with store.read() as cursor:
+            known = streams(cursor)
+            read = event_rows(cursor, known, gap_span(window, None)).num_rows
+            some = attribute_stored(cursor, known, window, measure=Measure.GAPS)
+            whole = attribute(event_rows(cursor, known), window, measure=Measure.GAPS)
+
+    assert read < 0.9 * len(run.numbered())
+    assert ["COMPUTE_INTERFERENCE"] == [verdict.code for verdict in some.verdicts]
+    assert (whole.window, whole.reference, whole.components) == (some.window, some.reference, some.components)
+
+
+def test_before_a_window_lies_more_than_its_warm_up() -> None:
+    """What is read begins so early that the longest reference lies behind a fifth that is left out."""
+    start, end = gap_span((100 * SECOND, 110 * SECOND), None)
+
+    assert start + (end - start) // 5 <= 50 * SECOND
+    assert 160 * SECOND <= end
+    assert gap_span((100, 110), (20, 30))[0] < 20
