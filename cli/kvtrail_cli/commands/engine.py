@@ -5,7 +5,7 @@ import tempfile
 import threading
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
 
 import msgspec
 import typer
@@ -125,6 +125,11 @@ def run(  # noqa: PLR0917 - one parameter a flag
             raise InputInvalid(f"{trace}: no request to run")
         degrade = _degrade_settings(agent, degrade_secret_file, degrade_port, degrade_topic)
         answer = run_profile(profile.fetching_ahead(prefetch, announce), agent, degrade)
+    _end(answer, json=json)
+
+
+def _end(answer: EngineRun, *, json: bool) -> NoReturn:
+    """Say what came of a run, and end with 1 where not all was delivered."""
     if json:
         print_json(answer)
     else:
