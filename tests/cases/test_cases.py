@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from kvtrail_collector.detectors.rules import RULES
-from kvtrail_collector.diagnose_file import diagnose_lines
+from kvtrail_collector.diagnose_file import diagnose_events, events_of_lines
 from kvtrail_collector.diagnose_shapes import Verdicts
 from kvtrail_schema.jsonl import Line
 
@@ -28,8 +28,8 @@ def named(cases: list[CaseFolder]) -> pytest.MarkDecorator:
 
 
 def diagnosis(lines: list[str]) -> Verdicts:
-    """The answer, of which every rule could be computed."""
-    found = diagnose_lines(lines)
+    """The answer, of which every rule could be computed; also where spoiling left no event."""
+    found = diagnose_events(events_of_lines(lines))
 
     assert [] == [one for one in found.missing if "could not be computed" in one.so_what]
     return found

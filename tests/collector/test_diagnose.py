@@ -10,6 +10,7 @@ from kvtrail_collector.attribution_shapes import Attribution, Verdict, Window
 from kvtrail_collector.diagnose import diagnose
 from kvtrail_collector.diagnose_file import diagnose_lines, events_of_lines, scene_of
 from kvtrail_collector.diagnose_shapes import Verdicts
+from kvtrail_collector.errors import NoEvents
 from kvtrail_collector.testing import running_collector
 from kvtrail_schema.arrow_schema import table_of
 from kvtrail_schema.batch import CONTENT_TYPE, encode_batch
@@ -81,11 +82,12 @@ def test_unreadable_lines_are_counted() -> None:
     assert all(verdict.confidence <= found.coverage for verdict in found.verdicts)
 
 
-def test_nothing_is_nothing() -> None:
-    """An empty file is no fault."""
-    found = diagnose_lines([])
-
-    assert ((), None, 1.0) == (found.verdicts, found.window, found.coverage)
+def test_of_nothing_nothing_can_be_said() -> None:
+    """An empty file is neither well nor ill; lines in its place that are no events are told with why."""
+    with pytest.raises(NoEvents, match="it is empty"):
+        diagnose_lines([])
+    with pytest.raises(NoEvents, match="none of its 1 lines is an event"):
+        diagnose_lines(["nothing"])
 
 
 def test_as_many_lost_as_absent_is_no_hang() -> None:

@@ -1,12 +1,13 @@
 """Promises of the watch on a store: what is broken is told within a look, is kept, and never claims more than was seen."""
 
+import time
 from collections.abc import Sequence
 
 import pytest
 from kvtrail_collector.invariants import watch as watching
 from kvtrail_collector.invariants.watch import InvariantWatch
 from kvtrail_collector.store import Store
-from kvtrail_collector.testing import memory_store
+from kvtrail_collector.testing import memory_store, running_collector
 from kvtrail_schema.clock import SystemClock
 from kvtrail_schema.events import Event
 from kvtrail_schema.jsonl import read_lines
@@ -137,3 +138,14 @@ def test_the_thread_keeps_what_it_found() -> None:
             store_lines(store, [CAPPED % (1, 1)])
 
         assert [("CAP_EXCEEDED", "nvme", 1, 1, 0)] == kept(store)
+
+
+def test_a_collector_watches() -> None:
+    """Whoever runs a collector has the watch, without a setting: what is broken can be asked for while it runs."""
+    with running_collector() as collector:
+        store_lines(collector.store, RELEASED)
+        until = time.monotonic() + 60
+        while not kept(collector.store) and time.monotonic() < until:
+            time.sleep(0.2)
+
+        assert [("READ_AFTER_RELEASE", "gpu", 2, 3, 0)] == kept(collector.store)
