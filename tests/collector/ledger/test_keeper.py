@@ -33,7 +33,7 @@ def test_kept_is_what_events_say() -> None:
     with Homes() as homes:
 
         @given(crowds(), _PARTS_OF_EVENTS, st.lists(st.integers(0, 2), min_size=PARTS, max_size=PARTS))
-        @settings(max_examples=20)
+        @settings(max_examples=12)
         def holds(events: list[Event], parts: list[int], passes: list[int]) -> None:
             """For any events, in any parts."""
             home = homes.next()
@@ -56,7 +56,7 @@ def test_order_of_batches() -> None:
     with Homes() as homes:
 
         @given(crowds(), _PARTS_OF_EVENTS)
-        @settings(max_examples=10)
+        @settings(max_examples=6)
         def holds(events: list[Event], parts: list[int]) -> None:
             """For any events, in any parts."""
             found = []
