@@ -44,7 +44,7 @@ def test_a_collector_that_is_killed_costs_no_request(
             during = [complete(server, prompt) for prompt in asked[REQUESTS : 2 * REQUESTS]]
             second = collector_process(store, collector_port, tmp_path / "collector.log")
             after = [complete(server, prompt) for prompt in asked[2 * REQUESTS :]]
-            wait_for(lambda: finished(url) == 3 * REQUESTS, "all requests at the collector", 60)
+            wait_for(lambda: finished(url) == 3 * REQUESTS, "all requests at the collector", 300)
             metrics = httpx.get(f"{server.url}/metrics").text
         log = server.log.read_text(encoding="utf-8", errors="replace")
         counters = kvtrail(
