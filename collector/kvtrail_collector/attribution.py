@@ -20,6 +20,7 @@ from kvtrail_collector.verdicts import MIN_CONFIDENCE, best_lead, population_ver
 from kvtrail_collector.verdicts_case import Case
 from kvtrail_collector.verdicts_mix import mix_verdict
 from kvtrail_collector.window import MIN_LIFT_NS, Choice, choose, search_window
+from kvtrail_collector.window_scan import MIN_REQUESTS
 
 EXEMPLARS: Final = 10
 _BLAME_ROWS: Final = 20
@@ -63,7 +64,7 @@ def attribute_recording(
     searched = window is None
     window = window or search_window(population, seed=seed)
     if window is None:
-        return nothing_slower("no spike: no stretch of time is slower than chance makes one", measure, device)
+        return no_spike(len(population), measure, device)
     choice = choose(population, window, reference, seed=seed)
     if choice is None:
         own = window_of(recording, population, window)
@@ -79,6 +80,13 @@ def _population(recording: Recording, measure: Measure) -> Population:
 def nothing_slower(why: str, measure: Measure, device: str | None) -> Attribution:
     """The answer where a search finds no spike."""
     return Attribution(outcome=Outcome.NOTHING_SLOWER, why_not=why, measure=measure, device=device)
+
+
+def no_spike(searched: int, measure: Measure, device: str | None) -> Attribution:
+    """The answer where a search of so many requests or gaps finds nothing; few of them cannot be searched."""
+    if searched < MIN_REQUESTS:
+        return Attribution(why_not=f"too few requests ({searched}) to search for a spike", measure=measure, device=device)
+    return nothing_slower("no spike: no stretch of time is slower than chance makes one", measure, device)
 
 
 def explain(

@@ -8,7 +8,7 @@ from typing import Final
 import duckdb
 import numpy as np
 
-from kvtrail_collector.attribution import attribute, explain, nothing_slower
+from kvtrail_collector.attribution import attribute, explain, no_spike
 from kvtrail_collector.attribution_shapes import Attribution, Measure
 from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.population import Population
@@ -42,7 +42,7 @@ def attribute_stored(
     found = window or (search_window(population, seed=seed) if len(population) else None)
     choice = choose(population, found, reference) if found else None
     if found is None and len(population):
-        return nothing_slower("no spike: no stretch of time is slower than chance makes one", measure, device(cursor))
+        return no_spike(len(population), measure, device(cursor))
     if choice is None:
         return attribute(event_rows(cursor, wanted, found), window, reference, seed=seed)
     recording = windows_recording(cursor, wanted, _span(population, choice))
