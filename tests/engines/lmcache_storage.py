@@ -53,7 +53,7 @@ def main(spec: dict[str, Any]) -> dict[str, Any]:
     """The run."""
     own: Counter[str] = Counter()
     listeners: list[Listener] = []
-    told = {name: Path(value) if name.endswith("_dir") else value for name, value in spec["agent"].items()}
+    told: dict[str, Any] = {name: Path(value) if name.endswith("_dir") else value for name, value in spec["agent"].items()}
     settings = AgentSettings(**told)
     listen_to_every_bus(lambda made: listeners.append(listen(made, settings, Path(spec["key_file"]))))
     bus = event_bus.init_event_bus(event_bus.EventBusConfig())

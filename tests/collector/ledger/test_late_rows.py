@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from kvtrail_collector import ledger_pass
+from kvtrail_collector.ledger_accounts import account
 from kvtrail_collector.ledger_keeper import LedgerKeeper
 from kvtrail_collector.testing import memory_store
 from kvtrail_schema.enums import Tier
@@ -98,7 +99,7 @@ def test_a_row_that_comes_while_ledgers_are_computed(story: str, monkeypatch: py
         home = Home(store, "engine")
         home.send(told(third))
         with monkeypatch.context() as patched:
-            patched.setattr(ledger_pass, "account", once_after(lambda: home.send(late), ledger_pass.account))
+            patched.setattr(ledger_pass, "account", once_after(lambda: home.send(late), account))
             keeper = LedgerKeeper(store, Now(10**30))
             keeper.run_once()
         soon = home.from_ledgers()

@@ -24,9 +24,13 @@ BLOCKS = 40
 def told(events: list[Event]) -> pa.Table:
     """Events as the rows of one stream."""
     plain = table(events)
-    names = {"engine": pa.utf8(), "epoch": pa.uint64(), "rank": pa.uint16()}
-    for name, kind in names.items():
-        plain = plain.append_column(name, pa.repeat(pa.scalar("engine" if name == "engine" else 1, kind), len(events)))
+    names: dict[str, pa.Array[Any]] = {
+        "engine": pa.array(["engine"] * len(events), pa.utf8()),
+        "epoch": pa.array([1] * len(events), pa.uint64()),
+        "rank": pa.array([1] * len(events), pa.uint16()),
+    }
+    for name, values in names.items():
+        plain = plain.append_column(name, values)
     return plain
 
 
@@ -50,7 +54,7 @@ def test_no_ledger_is_another(events: list[Event]) -> None:
     """Whatever stands on the rows of a transfer, with holes as the whole says, the ledgers are the same."""
     rows = told(events)
     whole = recording_of_table(rows)
-    holes = dict(zip(whole.rows.streams, whole.rows.holes, strict=True))
+    holes = {stream: list(own) for stream, own in zip(whole.rows.streams, whole.rows.holes, strict=True)}
     some = recording_of_table(thinned(rows), holes, now_ns=max(event.t_ns or 0 for event in events))
     one, other = ledgers_of(whole.columns), ledgers_of(some.columns)
 
@@ -69,5 +73,5 @@ def test_rows_of_blocks_go() -> None:
     ]
     left = thinned(told(numbered([*queued, *loaded])))
 
-    assert [100, 139, 861, 900] == sorted(left["t_ns"].to_pylist())
+    assert [100, 139, 861, 900] == sorted(left["t_ns"].to_numpy().tolist())
     assert [7] == left["io_ns"].drop_null().to_pylist()
