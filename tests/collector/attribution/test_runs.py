@@ -92,7 +92,17 @@ def test_shape(slow_answer: Attribution) -> None:
     shown = msgspec.to_builtins(slow_answer)
 
     assert {
-        *("window", "reference", "quantile", "excess_tail_ms", "excess_quantile_ms", "mix_ms", "components", "identified"),
+        *(
+            "outcome",
+            "window",
+            "reference",
+            "quantile",
+            "excess_tail_ms",
+            "excess_quantile_ms",
+            "mix_ms",
+            "components",
+            "identified",
+        ),
         *("why_not", "blame", "exemplars", "verdicts", "notes", "measure", "clock_offset_ns", "schema", "device"),
     } == set(shown)
     assert {"component", "tier", "excess_ms", "low_ms", "high_ms", "share"} == set(shown["components"][0])

@@ -1,4 +1,4 @@
-"""Who loads the Kafka client: one file of the agent, and those of the collector's source that need it."""
+"""Who loads the Kafka client: a transport, a source, and orders that travel by a topic; each in a file of its own."""
 
 import subprocess
 import sys
@@ -8,8 +8,11 @@ import pytest
 from tests.packages import PACKAGE_ROOTS, ROOT, imports_of, modules_of
 
 MAY = {
+    "agent/kvtrail_agent/attach/lmcache_kafka.py",
+    "agent/kvtrail_agent/degrade/topic.py",
     "agent/kvtrail_agent/transports/kafka.py",
     "cli/kvtrail_cli/bench/kafka_load.py",
+    "collector/kvtrail_collector/alerts/post_topic.py",
     "collector/kvtrail_collector/sources/kafka.py",
     "collector/kvtrail_collector/sources/kafka_dead_letters.py",
     "collector/kvtrail_collector/sources/kafka_errors.py",
