@@ -14,7 +14,7 @@ from kvtrail_collector.window_series import series_of
 
 MAX_P_VALUE: Final = 0.005
 MAX_P_VALUE_IN_SHORT: Final = 0.02
-SHORT_NS: Final = 90 * SECOND_NS
+SHORT_NS: Final = 120 * SECOND_NS
 """In a short run few orders of its stretches differ, and only a plain spell is rarer than this."""
 MIN_LIFT_NS: Final = {Measure.TTFT: 5_000_000, Measure.GAPS: 1_000_000}
 REFERENCE_IN_WINDOWS: Final = 5

@@ -40,6 +40,22 @@ def test_a_plain_spell_in_a_short_run_is_found() -> None:
     assert sum(p_value(seed) <= MAX_P_VALUE for seed in range(8)) >= 7
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_twenty_plain_seconds_of_a_demo_are_found(seed: int) -> None:
+    """A run as long as the demo's, in which a third of the requests takes 270 ms for twenty seconds."""
+    rng = np.random.default_rng(seed)
+    at = arrivals(rng, run_s=95.0)
+    mood = np.repeat(rng.normal(0, 0.2, 10), 10)[(at // SECOND).astype(int)]
+    latency = 15 * MS * np.exp(rng.normal(0, 0.3, len(at)) + mood)
+    ill = (at >= 48 * SECOND) & (at < 68 * SECOND) & (rng.random(len(at)) < 0.3)
+    latency_ns = np.where(ill, rng.normal(270, 20, len(at)) * MS, latency).astype(np.int64)
+    found = search_window(population([[int(ns)] for ns in latency_ns], at=at), seed=seed)
+
+    assert found is not None
+    assert abs(found[0] - 48 * SECOND) < 2 * SECOND
+    assert abs(found[1] - 68 * SECOND) < 2 * SECOND
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_spell_is_found(seed: int) -> None:
     """A spell of 20 s in which a third of requests is slower is found, with borders good to two seconds."""
