@@ -18,10 +18,13 @@ _LOG: Final = logging.getLogger(__name__)
 class Rounds:
     """A named thread that does a piece of work every so many seconds. A context manager; ends after the round under way.
 
-    While events wait to be stored a round waits for them: ingest comes first. It waits no longer than `MOST_HELD_S`.
+    While events wait to be stored a round waits for them: ingest comes first. It waits no longer than `MOST_HELD_S`; without
+    `busy` it does not wait.
     """
 
-    def __init__(self, name: str, work: Callable[[], bool], *, every_s: float, busy: Callable[[], bool], failed: str) -> None:
+    def __init__(
+        self, name: str, work: Callable[[], bool], *, every_s: float, busy: Callable[[], bool] | None, failed: str
+    ) -> None:
         """The work says whether the next round is due at once; `failed` says for the log what did not come about."""
         self._work, self._every_s, self._busy, self._said = work, every_s, busy, failed
         self._stopping = threading.Event()
@@ -55,7 +58,7 @@ class Rounds:
     def _let_ingest_first(self) -> None:
         """Wait while events wait to be stored, within bounds."""
         for _ in range(round(MOST_HELD_S / _LOOK_S)):
-            if not self._busy() or self._stopping.wait(_LOOK_S):
+            if self._busy is None or not self._busy() or self._stopping.wait(_LOOK_S):
                 return
 
     def _round(self) -> bool:

@@ -22,12 +22,14 @@ from kvtrail_collector.invariants.kept import KeptStream, read_kept, write_kept
 from kvtrail_collector.invariants.rows import NEEDED, Rows
 from kvtrail_collector.invariants.silence import HANGS, silent
 from kvtrail_collector.invariants.stream_watch import Sort, StreamWatch
+from kvtrail_collector.rounds import Rounds
 from kvtrail_collector.store import Account, Store
 
 EVERY_S: Final = 1.0
 MOST_STREAMS: Final = 32
 _KEEP_EVERY_NS: Final = 5_000_000_000
 _RECENT_NS: Final = 120_000_000_000
+_FAILED: Final = "a look at invariants failed, and diagnose still answers from what is stored"
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -63,19 +65,18 @@ class InvariantWatch:
         self._statistics = WatchStatistics(0, 0, 0, 0)  # guarded by _lock
         self._verdicts: dict[int, dict[Sort, Found]] = {}  # guarded by _lock; replaced, never changed
         self._recent: dict[tuple[str, str], float] = {}  # guarded by _lock; as before
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="kvtrail-invariants", daemon=True)
+        # It does not wait for ingest: what waits for it is bounded, and what is too much is never looked at.
+        self._rounds = Rounds("kvtrail-invariants", self._round, every_s=EVERY_S, busy=None, failed=_FAILED)
 
     def __enter__(self) -> Self:
         """Start looking, from what was kept before."""
         self.begin()
-        self._thread.start()
+        self._rounds.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Look a last time, and keep what was found."""
-        self._stopping.set()
-        self._thread.join()
+        self._rounds.__exit__()
         self.look(is_last=True)
 
     def begin(self) -> None:
@@ -178,13 +179,10 @@ class InvariantWatch:
                 before.rows + rows, self.feed.left_out, before.spent_ns + spent_ns, len(self._watches)
             )
 
-    def _run(self) -> None:
-        """Look after look."""
-        while not self._stopping.wait(EVERY_S):
-            try:
-                self.look()
-            except Exception:  # noqa: BLE001 - a defect in one checker must not end the watch
-                _LOG.exception("a look at invariants failed; diagnose still answers from what is stored")
+    def _round(self) -> bool:
+        """A look; the next one is not due at once."""
+        self.look()
+        return False
 
 
 def _by_stream(tables: Iterable[pa.Table]) -> list[tuple[int, pa.Table]]:
