@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 from kvtrail_collector.projections.views import NAMES, VIEWS
 from kvtrail_collector.testing import memory_store
@@ -92,6 +93,16 @@ def test_a_cleared_tier_ends_what_it_names() -> None:
     rows = asked("SELECT block, to_ns, ended_by, reason_name(reason) FROM residency ORDER BY block", events)
 
     assert rows == [(7, 6, "cleared", "manual"), (8, 8, "cleared", "reset"), (9, 5, "evicted", "capacity")]
+
+
+@pytest.mark.parametrize("t_ns", [6, 2**63 - 1, -(2**63)])
+def test_what_is_made_at_the_time_of_a_clear_and_told_after_it_stays(t_ns: int) -> None:
+    """Of one time the order in which it was told decides, at the ends of time, too."""
+    told = [created(6, 7), TierCleared(seq=7, t_ns=t_ns, tier=GPU, reason=ClearReason.MANUAL), created(8, 8, 2)]
+    events = [msgspec.structs.replace(event, t_ns=t_ns) for event in told]
+    rows = asked("SELECT block, ended_by FROM residency ORDER BY block", events)
+
+    assert rows == [(7, "cleared"), (8, "open")]
 
 
 def issued(seq: int, block: int) -> PrefetchIssued:
