@@ -33,7 +33,7 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     is_more_here = here >= max(MORE_FROM * usual_here, LEAST_MOVED * usual_above)
     if not usual_above or not is_more_here or above > LESS_FROM * usual_above:
         return None
-    if load.load_ratio * usual_here > MOST_BESIDE * here:
+    if load.work_ratio * usual_here > MOST_BESIDE * here:
         return None
     name = TIER_NAMES[tier]
     return Finding(

@@ -23,6 +23,8 @@ class TierLoad:
     reference_read_ns_per_kib: float
     service_ratio: float
     load_ratio: float
+    work_ratio: float
+    """How many times the device time of the reference was asked for, per second: more work, slower work, or both."""
     reads: int
     reference_reads: int
 
@@ -39,8 +41,9 @@ def tier_load(case: Case, tier: Tier) -> TierLoad:
     own, other = _reads(ops, here), _reads(ops, there)
     service = _service_ratio(own, other)
     work, reference_work = _work_share(ops, here, case.window), _work_share(ops, there, case.reference)
-    load = work / reference_work / service if reference_work > 0 and service > 0 else 0.0
-    return TierLoad(own.ns_per_kib, other.ns_per_kib, service, load, len(own.service_ns), len(other.service_ns))
+    grown = work / reference_work if reference_work > 0 else 0.0
+    load = grown / service if service > 0 else 0.0
+    return TierLoad(own.ns_per_kib, other.ns_per_kib, service, load, grown, len(own.service_ns), len(other.service_ns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,166 @@
+"""What tells causes apart that look alike in a ledger: whose lookups, whose prefetches, whose work stood before a tier."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+from kvtrail_collector.attribution import attribute
+from kvtrail_collector.attribution_shapes import Attribution
+from kvtrail_schema.enums import Tier
+from kvtrail_schema.events import (
+    Event,
+    LookupFinished,
+    PrefetchIssued,
+    PrefetchReady,
+    PrefillChunk,
+    RequestAdmitted,
+    RequestArrived,
+    RequestFirstToken,
+    RequestWaiting,
+    StepFinished,
+    StepStarted,
+    SwapInLoaded,
+    SwapInQueued,
+)
+from kvtrail_schema.identity import BlockId, OpId, PrefetchId, RequestId, StepId
+from kvtrail_schema.reasons import PrefillReason, WaitReason
+
+from tests.collector.attribution.synthetic import MS, NEIGHBOUR, SECOND, TENANT, stream_table
+
+RUN_S = 60
+WINDOW = (30 * SECOND, 50 * SECOND)
+REFERENCE = (8 * SECOND, 30 * SECOND)
+
+
+def first_code(events: list[Event]) -> str | None:
+    """What is named first for the window of a run."""
+    answer = answer_to(events)
+    return answer.verdicts[0].code if answer.verdicts else None
+
+
+def answer_to(events: list[Event]) -> Attribution:
+    """The explanation of the window of a run, whose events are put in order of time."""
+    ordered = sorted(events, key=lambda event: event.t_ns)
+    numbered = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(ordered, start=1)]
+    return attribute(stream_table(numbered), WINDOW, REFERENCE, seed=1)
+
+
+def arrivals(seed: int, rate_per_s: int) -> list[tuple[int, int]]:
+    """Requests at random times, with their numbers."""
+    at = np.sort(np.random.default_rng(seed).uniform(0, RUN_S, RUN_S * rate_per_s))
+    return [(number, int(t_s * SECOND)) for number, t_s in enumerate(at, start=1)]
+
+
+def is_ill(t_ns: int) -> bool:
+    """Whether a time is within the window."""
+    return WINDOW[0] <= t_ns < WINDOW[1]
+
+
+def step(number: int, start_ns: int, end_ns: int) -> list[Event]:
+    """The whole prompt of a request in one step, and its first token."""
+    req = RequestId(number)
+    return [
+        StepStarted(t_ns=start_ns, step=StepId(number)),
+        RequestAdmitted(t_ns=start_ns, req=req, step=StepId(number)),
+        PrefillChunk(t_ns=start_ns, req=req, step=StepId(number), tokens=64, reason=PrefillReason.NEW),
+        StepFinished(t_ns=end_ns, step=StepId(number), tokens=64, prefill_tokens=64),
+        RequestFirstToken(t_ns=end_ns, req=req),
+    ]
+
+
+def behind_lookups(lookup_ms: int) -> Iterator[Event]:
+    """One thread looks up whoever came, and computes where nobody waits to be looked up; some lookups take long."""
+    random, now, looked = np.random.default_rng(5), 0, list[int]()
+    waiting = arrivals(3, 40)
+    while waiting or looked:
+        if waiting and (waiting[0][1] <= now or not looked):
+            number, at_ns = waiting.pop(0)
+            start = max(now, at_ns)
+            now = start + (lookup_ms * MS if is_ill(at_ns) and random.random() < 0.12 else MS // 3)
+            looked.append(number)
+            req = RequestId(number)
+            yield RequestArrived(t_ns=at_ns, req=req, tokens=64, ns=TENANT, text=f"r{number}")
+            yield LookupFinished(t_ns=now, req=req, duration_ns=now - start, tokens=64)
+            yield RequestWaiting(t_ns=now, req=req, reason=WaitReason.BUDGET)
+        else:
+            start, now = now, now + 10 * MS
+            yield from step(looked.pop(0), start, now)
+
+
+def test_a_backlog_that_lookups_leave_is_theirs() -> None:
+    """Requests that are looked up themselves wait while others' lookups hold the thread: that is no queue of work."""
+    assert first_code(list(behind_lookups(130))) == "LOOKUP_BOUND"
+
+
+class Loads:
+    """Requests that load one block or some from nvme before their step."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.ops = 0
+
+    def read(
+        self, at_ns: int, took: tuple[int, int], number: int, tier: Tier = Tier.NVME, size: int = 65_536, **own: Any
+    ) -> int:
+        """A read with its queue and its service; returns when it is done."""
+        self.ops += 1
+        place: dict[str, Any] = {"op": OpId(self.ops), "src": tier, "dst": Tier.GPU, "block": BlockId(number), **own}
+        end = at_ns + sum(took)
+        self.events.append(SwapInQueued(t_ns=at_ns, bytes=size, **place))
+        self.events.append(SwapInLoaded(t_ns=end, bytes=size, queue_ns=took[0], io_ns=took[1], copy_ns=0, **place))
+        return end
+
+    def serve(self, number: int, at_ns: int, reads: list[tuple[int, int, Tier, int]]) -> None:
+        """A request, its loads one after the other, its step."""
+        req, now = RequestId(number), at_ns + MS // 3
+        self.events.append(RequestArrived(t_ns=at_ns, req=req, tokens=64, ns=TENANT, text=f"r{number}"))
+        self.events.append(LookupFinished(t_ns=now, req=req, duration_ns=now - at_ns, tokens=64))
+        for queue_ns, io_ns, tier, size in reads:
+            self.events.append(RequestWaiting(t_ns=now, req=req, reason=WaitReason.KV_LOAD))
+            now = self.read(now, (queue_ns, io_ns), number, tier, size, req=req)
+        self.events += step(number, now, now + 5 * MS)
+
+
+def overtaken(*, prefetched: bool) -> list[Event]:
+    """Within the window a third of the requests read what is just being fetched ahead; before it that was there in time."""
+    loads, random = Loads(), np.random.default_rng(9)
+    for number, at_ns in arrivals(4, 25):
+        if random.random() > 0.35:
+            loads.serve(number, at_ns, [])
+            continue
+        ahead = at_ns - 2 * MS if is_ill(at_ns) else at_ns - 500 * MS
+        loads.serve(number, at_ns, [(0, 80 * MS, Tier.NVME, 65_536)] if is_ill(at_ns) else [])
+        if prefetched and ahead > 0:
+            own = PrefetchId(number)
+            loads.events.append(PrefetchIssued(t_ns=ahead, prefetch=own, block=BlockId(number), src=Tier.NVME, dst=Tier.GPU))
+            ready = loads.read(ahead, (0, 80 * MS), number, prefetch=own)
+            loads.events.append(PrefetchReady(t_ns=ready, prefetch=own, block=BlockId(number)))
+        else:
+            loads.read(max(ahead, 0), (0, 80 * MS), number, ns=TENANT)
+    return loads.events
+
+
+def test_a_prefetch_that_a_request_overtakes_is_late() -> None:
+    """Reads of what is on its way already are a late prefetch; the same reads without one are not."""
+    assert first_code(overtaken(prefetched=True)) == "PREFETCH_LATE"
+    assert first_code(overtaken(prefetched=False)) != "PREFETCH_LATE"
+
+
+def moved(*, flooded: bool) -> list[Event]:
+    """Within the window more is loaded from nvme and less from host, and one waits there; perhaps a neighbour reads in bulk."""
+    loads, random = Loads(), np.random.default_rng(11)
+    for number, at_ns in arrivals(6, 25):
+        here, above = (110_000, 55_000) if is_ill(at_ns) else (65_000, 65_000)
+        queue_ns = int(random.exponential(90 * MS)) if is_ill(at_ns) else 0
+        reads = [(queue_ns, 10 * MS, Tier.NVME, here), (0, MS, Tier.HOST, above)]
+        loads.serve(number, at_ns, reads if random.random() < 0.4 else [])
+    for at_ns in range(WINDOW[0], WINDOW[1], SECOND // 100) if flooded else ():
+        loads.read(at_ns, (80 * MS, 10 * MS), 900_000, ns=NEIGHBOUR)
+    return loads.events
+
+
+def test_hits_that_moved_do_not_explain_a_tier_with_far_more_to_do() -> None:
+    """Where a neighbour's bulk reads are most of what nvme does, the queue is theirs; else it is the hits that moved."""
+    assert first_code(moved(flooded=False)) == "HIT_RATE_MISLEADS"
+    assert first_code(moved(flooded=True)) == "TIER_QUEUE"
