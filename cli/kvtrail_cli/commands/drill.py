@@ -48,7 +48,9 @@ def accuracy(  # noqa: PLR0917 - one parameter a flag
         str, typer.Option(help="Runs that count: all, even (to tune on) or odd (to report).")
     ] = SeedChoice.ALL.value,
     populations: Annotated[int, typer.Option(min=1, help="Generated: so many populations.")] = 2000,
-    first: Annotated[int, typer.Option(min=0, help="Generated: the number of the first population.")] = 0,
+    first: Annotated[
+        int, typer.Option(min=0, help="Live: seeds begin after this one. Generated: the number of the first population.")
+    ] = 0,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Generated: so many processes at once.")] = 2,
     folder: Annotated[Path, typer.Option("--dir", help="Where recordings and results are kept.")] = Path("kvtrail-accuracy"),
     most: Annotated[int | None, typer.Option("--at-most", min=1, help="Make at most so many new runs, then sum up.")] = None,

@@ -84,13 +84,21 @@ def _live(choice: AccuracyChoice, advance: Advance, note: Callable[[str], None])
     if choice.again:
         for run in results.runs:
             results.add(judge_recording(folder / run.name).run)
-    plan = LivePlan(
+    run_live(live_plan(choice), folder, results, advance, lambda judged: note(line_of(judged)), choice.at_most)
+    return results
+
+
+def live_plan(choice: AccuracyChoice) -> LivePlan:
+    """The live runs that were chosen: seeds begin after the first, so that a second set needs no run of the first one.
+
+    Raises:
+        InputInvalid: a fault that there is not.
+    """
+    return LivePlan(
         faults_of(choice.faults, DRILL_NAMES),
         tuple(Strength[name.upper()] for name in choice.strengths),
-        tuple(range(1, choice.seeds + 1)),
+        tuple(range(choice.first + 1, choice.first + choice.seeds + 1)),
     )
-    run_live(plan, folder, results, advance, lambda judged: note(line_of(judged)), choice.at_most)
-    return results
 
 
 def _generated(choice: AccuracyChoice, advance: Advance, note: Callable[[str], None]) -> Results:

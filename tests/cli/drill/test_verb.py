@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from kvtrail_cli.drill.accuracy import AccuracyChoice, run_accuracy
+from kvtrail_cli.drill.accuracy import AccuracyChoice, live_plan, run_accuracy
 
 from tests.packages import ROOT
 
@@ -50,6 +50,15 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
 
     assert answer.runs == 3
     assert [40, 41, 42] == [json.loads(line)["seed"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_second_set_of_live_seeds_begins_after_the_first(tmp_path: Path) -> None:
+    """Asked for two seeds after two, seeds 3 and 4 are run, and none of those that detectors were tuned on."""
+    choice = AccuracyChoice(
+        live=True, faults=("nvme-slow",), strengths=("mild",), seeds=2, count="all", folder=tmp_path, first=2
+    )
+
+    assert (3, 4) == live_plan(choice).seeds
 
 
 @pytest.mark.parametrize(
