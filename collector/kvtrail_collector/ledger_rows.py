@@ -51,16 +51,22 @@ FROM events WHERE stream_id = $stream AND kind IN ({_ENDS}, {Kind.REQUEST_ARRIVE
 ) WHERE arrived_ns IS NOT NULL ORDER BY arrived_ns, req
 """  # noqa: S608  # constants of ours
 _ROWS: Final = Template(f"""
-WITH wanted AS (SELECT unnest($$wanted::UBIGINT[]) AS req),
+WITH wanted AS MATERIALIZED (SELECT unnest($$wanted::UBIGINT[]) AS req),
 near AS NOT MATERIALIZED (SELECT * FROM events WHERE stream_id = $$stream AND t_ns BETWEEN $$start_ns AND $$end_ns),
-used AS (SELECT DISTINCT prefetch FROM near WHERE kind = {Kind.PREFETCH_USED.value} AND req IN (FROM wanted)),
-own AS (
-    SELECT op FROM near WHERE op IS NOT NULL AND kind IN ({_SWAPS}, {Kind.COPY_WAITED.value})
-        AND (req IN (FROM wanted) OR prefetch IN (FROM used))
+used AS MATERIALIZED (
+    SELECT DISTINCT prefetch FROM near SEMI JOIN wanted USING (req) WHERE kind = {Kind.PREFETCH_USED.value}
+),
+moves AS NOT MATERIALIZED (FROM near WHERE op IS NOT NULL AND kind IN ({_SWAPS}, {Kind.COPY_WAITED.value})),
+own AS MATERIALIZED (
+    SELECT op FROM moves SEMI JOIN wanted USING (req) UNION SELECT op FROM moves SEMI JOIN used USING (prefetch)
 )
-SELECT stream_id, $columns, CASE WHEN kind = {Kind.REQUEST_ARRIVED.value} THEN "text" END AS "text"
-FROM near WHERE kind IN ({_STEPS}) OR (kind IN ({_OWN}) AND req IN (FROM wanted)) OR (kind IN ({_SWAPS}) AND op IN (FROM own))
+SELECT stream_id, $columns, NULL AS "text" FROM near WHERE kind IN ({_STEPS})
+UNION ALL SELECT stream_id, $columns, CASE WHEN kind = {Kind.REQUEST_ARRIVED.value} THEN "text" END
+FROM near SEMI JOIN wanted USING (req) WHERE kind IN ({_OWN})
+UNION ALL SELECT stream_id, $columns, NULL FROM near SEMI JOIN own USING (op) WHERE kind IN ({_SWAPS})
 """)  # noqa: S608  # constants of ours
+"""Three looks, each a join with few ids: groups of rows whose ids all lie outside of theirs are not read."""
+
 _GAPS: Final = """
 SELECT last_seq, lead(first_seq) OVER (ORDER BY first_seq) AS next_seq FROM seq_ranges WHERE stream_id = ? QUALIFY next_seq > 0
 """
