@@ -76,7 +76,12 @@ def facts_of(events: Iterable[Event], request: RequestId, stream: Stream | None 
 
 def recording_of_rows(rows: Rows, now_ns: int | None = None) -> Recording:
     """Facts, ops and steps of rows."""
-    ops, steps = op_columns(rows), step_columns(rows)
+    return recording_of_parts(rows, op_columns(rows), now_ns)
+
+
+def recording_of_parts(rows: Rows, ops: OpColumns, now_ns: int | None = None) -> Recording:
+    """As `recording_of_rows`, where the transfers are known; the rows need not have theirs."""
+    steps = step_columns(rows)
     lines = tuple(timelines(rows, steps, now_ns))
     return Recording(rows, ops, steps, lines, fact_columns(rows, ops, steps, lines))
 

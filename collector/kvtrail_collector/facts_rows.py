@@ -64,11 +64,21 @@ def rows_of_table(table: pa.Table, holes: Mapping[Stream, Sequence[Interval]] | 
     return _rows(
         streams,
         stream,
-        {name: _ids(table, name) for name in ("seq", *_ID_COLUMNS)},
-        {name: _ints(table, name) for name in ("t_ns", "kind", *_INT_COLUMNS)},
+        {name: ids_of(table, name) for name in ("seq", *_ID_COLUMNS)},
+        {name: ints_of(table, name) for name in ("t_ns", "kind", *_INT_COLUMNS)},
         _texts(table),
         holes,
     )
+
+
+def rows_of_selection(table: pa.Table, stream: IntArray, holes: Mapping[Stream, Sequence[Interval]]) -> Rows:
+    """As `rows_of_table`, for a selection of the rows of some streams, all those that `holes` names, in their order.
+
+    `stream` is the place of each row's stream among them.
+    """
+    ids = {name: ids_of(table, name) for name in ("seq", *_ID_COLUMNS)}
+    ints = {name: ints_of(table, name) for name in ("t_ns", "kind", *_INT_COLUMNS)}
+    return _rows(tuple(holes), stream, ids, ints, _texts(table), holes)
 
 
 def rows_of_events(events: Iterable[Event], stream: Stream | None = None) -> Rows:
@@ -109,10 +119,15 @@ def _rows(  # noqa: PLR0917 - the columns of a table, in their order
         seq=ids["seq"][kept],
         t_ns=ints["t_ns"][kept],
         kind=ints["kind"][kept],
-        ids={name: ids[name][kept] for name in _ID_COLUMNS},
-        ints={name: ints[name][kept] for name in _INT_COLUMNS},
+        ids={name: _chosen(ids[name], kept) for name in _ID_COLUMNS},
+        ints={name: _chosen(ints[name], kept) for name in _INT_COLUMNS},
         text=text[kept],
     )
+
+
+def _chosen(column: NDArray[Any], kept: IntArray) -> NDArray[Any]:
+    """Some of a column; one that is absent throughout stays one number."""
+    return column[kept] if column.strides[0] or not len(column) else np.broadcast_to(column[0], len(kept))
 
 
 def _holes(seq: IdArray, t_ns: IntArray, shown: BoolArray) -> tuple[Interval, ...]:
@@ -165,21 +180,23 @@ def _hashed(column: "pa.ChunkedArray[Any]") -> tuple[list[object], IntArray]:
     return values.to_pylist(), pc.index_in(flat, values).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _ids(table: pa.Table, name: str) -> IdArray:
-    """A column of ids."""
+def ids_of(table: pa.Table, name: str) -> IdArray:
+    """A column of ids; absent ones are `NO_ID`. One that is absent throughout is one number for all: not to be written to."""
     return _column(table, name, NO_ID, np.uint64)
 
 
-def _ints(table: pa.Table, name: str) -> IntArray:
-    """A column of numbers."""
+def ints_of(table: pa.Table, name: str) -> IntArray:
+    """A column of numbers; absent ones are `NO_INT`. Otherwise as `ids_of`."""
     return _column(table, name, NO_INT, np.int64)
 
 
 def _column(table: pa.Table, name: str, absent: Any, dtype: Any) -> NDArray[Any]:
     """A column as an array, with absent values filled in before the width is lost to floats."""
-    if name not in table.column_names:
-        return np.full(table.num_rows, absent, dtype=dtype)
+    if name not in table.column_names or table.column(name).null_count == table.num_rows:
+        return np.broadcast_to(np.asarray(absent, dtype=dtype), table.num_rows)
     column = table.column(name)
+    if not column.null_count:
+        return column.to_numpy().astype(dtype)
     present = ~column.is_null().to_numpy()
     filled = column.fill_null(pa.scalar(0, type=column.type)).to_numpy().astype(dtype)
     return np.where(present, filled, np.asarray(absent, dtype=dtype))
@@ -187,9 +204,12 @@ def _column(table: pa.Table, name: str, absent: Any, dtype: Any) -> NDArray[Any]
 
 def _texts(table: pa.Table) -> NDArray[np.object_]:
     """The column of texts."""
-    if "text" not in table.column_names:
-        return np.full(table.num_rows, None, dtype=np.object_)
-    return np.array(table.column("text").to_pylist(), dtype=np.object_)
+    texts = np.full(table.num_rows, None, dtype=np.object_)
+    if "text" in table.column_names:
+        column = table.column("text").combine_chunks()
+        there = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        texts[there] = column.drop_null().to_pylist()
+    return texts
 
 
 def _gather_ids(events: list[Event], name: str) -> IdArray:

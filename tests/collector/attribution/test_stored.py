@@ -1,11 +1,17 @@
 """A spike is explained from kept ledgers and the rows of its windows as it is from all events."""
 
+import msgspec
 from kvtrail_collector.attribution import attribute
 from kvtrail_collector.ledger_keeper import LedgerKeeper
 from kvtrail_collector.questions.attribution import attribute_stored
 from kvtrail_collector.questions.rows import event_rows, streams
+from kvtrail_collector.questions.windows import windows_recording
 from kvtrail_collector.testing import memory_store
 from kvtrail_schema.clock import SystemClock
+from kvtrail_schema.enums import Tier
+from kvtrail_schema.events import Event, PrefetchIssued, PrefetchReady, RequestArrived, SwapInQueued
+from kvtrail_schema.identity import BlockId, OpId, PrefetchId, RequestId
+from kvtrail_schema.kinds import Kind
 
 from tests.collector.attribution.synthetic import Run
 from tests.collector.frames import events_batch
@@ -22,3 +28,23 @@ def test_stored_is_what_events_say(slow_run: Run) -> None:
 
     assert everything.verdicts
     assert everything == stored
+
+
+def test_what_was_fetched_ahead_is_seen_by_block() -> None:
+    """Reads on demand of blocks that are being fetched ahead are there, with their blocks: the two are matched by them."""
+    told: list[Event] = [
+        RequestArrived(t_ns=5, req=RequestId(1), tokens=64),
+        PrefetchIssued(t_ns=10, prefetch=PrefetchId(1), block=BlockId(5), src=Tier.NVME, dst=Tier.HOST),
+        SwapInQueued(t_ns=20, op=OpId(1), block=BlockId(5), src=Tier.NVME, dst=Tier.HOST, req=RequestId(1)),
+        SwapInQueued(t_ns=20, op=OpId(1), block=BlockId(6), src=Tier.NVME, dst=Tier.HOST, req=RequestId(1)),
+        PrefetchReady(t_ns=30, prefetch=PrefetchId(1), block=BlockId(5)),
+    ]
+    with memory_store() as store:
+        numbered = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(told, start=1)]
+        store.submit(events_batch(numbered)).result()
+        with store.read() as cursor:
+            rows = windows_recording(cursor, streams(cursor), (0, 100)).rows
+    ahead = rows.of_kinds(Kind.PREFETCH_ISSUED, Kind.PREFETCH_READY, Kind.SWAP_IN_QUEUED)
+
+    assert [10, 20, 30] == rows.t_ns[ahead].tolist()
+    assert [5, 5, 5] == rows.ids["block"][ahead].tolist()
