@@ -55,6 +55,22 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
+class Documents:
+    """The prompts that nobody sends twice: their usual share of the requests, and from how many tokens to how many."""
+
+    share: float = DOCUMENT_SHARE
+    tokens: tuple[int, int] = DOCUMENT_TOKENS
+
+    def computed_tokens(self, share: float) -> float:
+        """What a request computes on average, where so many are documents."""
+        return share * sum(self.tokens) / 2 + (1 - share) * CHAT_COMPUTED_TOKENS
+
+
+LONG_DOCUMENTS: Final = Documents(share=0.05, tokens=(640, 1280))
+"""Those of `mix-shift`: rare and long, so that more of them move the tail, which shorter and common ones make already."""
+
+
+@dataclass(frozen=True, slots=True)
 class Drilled:
     """One run to come: engine, load, the fault at its moments (None: no fault), and hints where the load gives any."""
 
@@ -139,16 +155,24 @@ def _drilled(scenario: Scenario, settings: EngineSettings, means: Means) -> Dril
     random = np.random.default_rng((scenario.seed, 3))
     start_s = random.uniform(0.46, 0.52) * scenario.duration_s
     end_s = start_s + random.uniform(0.28, 0.32) * scenario.duration_s
-    share = drill.document_share if isinstance(drill, MixShift) else DOCUMENT_SHARE
-    arrivals = drill_requests(scenario.seed, scenario.duration_s, (start_s, end_s), share)
+    documents = LONG_DOCUMENTS if isinstance(drill, MixShift) else Documents()
+    share = drill.document_share if isinstance(drill, MixShift) else documents.share
+    arrivals = drill_requests(scenario.seed, scenario.duration_s, (start_s, end_s), share, documents)
     scheduled = None if drill is None else ScheduledDrill(drill, int(start_s * 1e9), int(end_s * 1e9))
     return Drilled(settings, arrivals, scheduled, means.hints)
 
 
-def drill_requests(seed: int, duration_s: float, shifted_s: tuple[float, float], shifted_share: float) -> list[Arrival]:
+def drill_requests(
+    seed: int,
+    duration_s: float,
+    shifted_s: tuple[float, float],
+    shifted_share: float,
+    documents: Documents = Documents(),
+) -> list[Arrival]:
     """Chats, and among them documents of a tenant of their own that nobody sends twice.
 
     Within a stretch another share of the requests are documents, and so many fewer come that as much is computed as before.
+    Documents come evenly among the others, so that chance changes neither their share nor what is computed.
     """
     chats = chat_arrivals(
         ChatSettings(
@@ -164,22 +188,20 @@ def drill_requests(seed: int, duration_s: float, shifted_s: tuple[float, float],
     )
     random = np.random.default_rng((seed, 5))
     start_ns, end_ns = (int(at_s * 1e9) for at_s in shifted_s)
-    kept = _computed_tokens(DOCUMENT_SHARE) / _computed_tokens(shifted_share)
+    kept = documents.computed_tokens(documents.share) / documents.computed_tokens(shifted_share)
     made: list[Arrival] = []
+    owed = random.random()
     for arrival in chats:
         is_shifted = start_ns <= arrival.at_ns < end_ns
-        is_document = random.random() < (shifted_share if is_shifted else DOCUMENT_SHARE)
-        if random.random() < (kept if is_shifted else 1.0):
-            made.append(Arrival(arrival.at_ns, _document(arrival.spec, random)) if is_document else arrival)
+        if random.random() >= (kept if is_shifted else 1.0):
+            continue
+        owed += shifted_share if is_shifted else documents.share
+        made.append(arrival if owed < 1 else Arrival(arrival.at_ns, _document(arrival.spec, documents.tokens, random)))
+        owed %= 1
     return made
 
 
-def _computed_tokens(document_share: float) -> float:
-    """What a request computes on average, where so many are documents."""
-    return document_share * sum(DOCUMENT_TOKENS) / 2 + (1 - document_share) * CHAT_COMPUTED_TOKENS
-
-
-def _document(turn: RequestSpec, random: np.random.Generator) -> RequestSpec:
+def _document(turn: RequestSpec, tokens: tuple[int, int], random: np.random.Generator) -> RequestSpec:
     """A document in the place of a chat's turn."""
-    prompt = random.integers(0, 1024, int(random.integers(*DOCUMENT_TOKENS)), dtype=np.int64)
+    prompt = random.integers(0, 1024, int(random.integers(*tokens)), dtype=np.int64)
     return RequestSpec(f"document-{turn.name}", prompt, turn.output_tokens, DOCUMENT_TENANT, Retention.NONE)

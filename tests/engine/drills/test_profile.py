@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 from kvtrail_engine.drills.late_prefetch import LatePrefetch
-from kvtrail_engine.drills.profile import DOCUMENT_SHARE, DOCUMENT_TENANT, RATE_PER_S, Scenario, drill_requests, drilled
+from kvtrail_engine.drills.profile import (
+    DOCUMENT_SHARE,
+    DOCUMENT_TENANT,
+    LONG_DOCUMENTS,
+    RATE_PER_S,
+    Documents,
+    Scenario,
+    drill_requests,
+    drilled,
+)
 from kvtrail_engine.drills.registry import DRILLS, Strength
 from kvtrail_engine.drills.remote_timeout import RemoteTimeout
 from kvtrail_engine.engine import Engine
@@ -40,14 +49,24 @@ def share_of_documents(arrivals: list[Arrival]) -> float:
     return sum(each.spec.tenant == DOCUMENT_TENANT for each in arrivals) / len(arrivals)
 
 
-def test_a_shift_of_the_mix_brings_documents_and_no_more_work() -> None:
-    """Within the stretch most requests are documents, and about as much is computed a second as before it."""
-    arrivals = drill_requests(1, 60.0, SPAN_S, 0.6)
+@pytest.mark.parametrize(("documents", "share"), [(Documents(), 0.6), (LONG_DOCUMENTS, 0.25)])
+def test_a_shift_of_the_mix_brings_documents_and_no_more_work(documents: Documents, share: float) -> None:
+    """Within the stretch as many are documents as was said, and about as much is computed a second as before it."""
+    arrivals = drill_requests(1, 60.0, SPAN_S, share, documents)
     before, inside = within(arrivals, 0, 20), within(arrivals, *SPAN_S)
 
-    assert DOCUMENT_SHARE == pytest.approx(share_of_documents(before), abs=0.03)
-    assert share_of_documents(inside) == pytest.approx(0.6, abs=0.06)
-    assert computed(inside) == pytest.approx(computed(before), rel=0.2)
+    assert documents.share == pytest.approx(share_of_documents(before), abs=0.005)
+    assert share_of_documents(inside) == pytest.approx(share, abs=0.01)
+    assert computed(inside) == pytest.approx(computed(before), rel=0.15)
+
+
+def test_a_shift_of_the_mix_is_made_of_long_documents() -> None:
+    """Rare before it and longer than what chats send, so that more of them move the tail."""
+    with drilled(Scenario("mix-shift", 1, Strength.HARD), Path()) as run:
+        lengths = [len(each.spec.prompt) for each in run.arrivals if each.spec.tenant == DOCUMENT_TENANT]
+
+    assert min(lengths) >= LONG_DOCUMENTS.tokens[0]
+    assert len(lengths) / len(run.arrivals) < 0.15
 
 
 def test_without_a_shift_the_load_is_the_same_throughout() -> None:
