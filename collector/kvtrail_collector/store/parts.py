@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Final
 
 import duckdb
+import pyarrow as pa
 
+from kvtrail_collector.store.commit import registered
 from kvtrail_collector.store.hot import HOT_SQL
 from kvtrail_collector.store.ranges import RangeSet, SeqRange, merged
 
@@ -20,46 +22,57 @@ ALL: Final = "events"
 """The view of all events, hot and sealed: what questions ask."""
 
 _LOAD: Final = "SELECT part_id, file, rows, size_bytes, last_wall_ns FROM sealed_parts ORDER BY part_id"
-_LOAD_RANGES: Final = "SELECT part_id, stream_id, first_seq, last_seq FROM sealed_ranges"
+_LOAD_SEQS: Final = """
+SELECT stream_id, first_seq, last_seq FROM sealed_ranges WHERE part_id IN (SELECT unnest(?::BIGINT[]))
+"""
 _ADD: Final = "INSERT INTO sealed_parts (part_id, file, rows, size_bytes, last_wall_ns) VALUES (?, ?, ?, ?, ?)"
-_ADD_RANGE: Final = "INSERT INTO sealed_ranges (part_id, stream_id, first_seq, last_seq) VALUES (?, ?, ?, ?)"
+_ADD_RANGES: Final = "INSERT INTO sealed_ranges (part_id, stream_id, first_seq, last_seq) SELECT * FROM sealed_in"
+_RANGES: Final = pa.schema(
+    [("part_id", pa.int64()), ("stream_id", pa.int32()), ("first_seq", pa.uint64()), ("last_seq", pa.uint64())]
+)
 _FORGET: Final = ("DELETE FROM sealed_parts WHERE part_id = ?", "DELETE FROM sealed_ranges WHERE part_id = ?")
+
+
+Seqs = Mapping[int, RangeSet]
+"""Seqs by stream id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One sealed file: its name in the folder, what it holds, and the wall time of its newest event."""
+    """One sealed file: its name in the folder, how much it holds, and the wall time of its newest event.
+
+    Which seqs are in it stands in the books alone: there may be many ranges, and there are many parts.
+    """
 
     part_id: int
     file: str
     rows: int
     size_bytes: int
     last_wall_ns: int
-    ranges: Mapping[int, RangeSet]
-    """The seqs in it, by stream id."""
 
 
 def load_parts(connection: duckdb.DuckDBPyConnection) -> tuple[Part, ...]:
     """All parts, oldest first, as the last commit left them."""
-    ranges: dict[int, dict[int, list[SeqRange]]] = {}
-    for part_id, stream_id, first, last in connection.execute(_LOAD_RANGES).fetchall():
-        ranges.setdefault(part_id, {}).setdefault(stream_id, []).append(SeqRange(first, last))
-    return tuple(
-        Part(part_id, file, rows, size_bytes, last_wall_ns, _merged(ranges.get(part_id, {})))
-        for part_id, file, rows, size_bytes, last_wall_ns in connection.execute(_LOAD).fetchall()
-    )
+    return tuple(Part(*row) for row in connection.execute(_LOAD).fetchall())
 
 
-def _merged(ranges: Mapping[int, list[SeqRange]]) -> dict[int, RangeSet]:
-    """Ranges of each stream as a set."""
+def seqs_of(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -> Seqs:
+    """The seqs that some parts hold, as the books have it."""
+    ranges: dict[int, list[SeqRange]] = {}
+    for stream_id, first, last in connection.execute(_LOAD_SEQS, [[part.part_id for part in parts]]).fetchall():
+        ranges.setdefault(stream_id, []).append(SeqRange(first, last))
     return {stream_id: merged(own) for stream_id, own in ranges.items()}
 
 
-def add_part(connection: duckdb.DuckDBPyConnection, part: Part) -> None:
-    """Write a part into the books. Runs on the writer's thread, in a transaction."""
+def add_part(connection: duckdb.DuckDBPyConnection, part: Part, seqs: Seqs) -> None:
+    """Write a part and its seqs into the books. Runs on the writer's thread, in a transaction; about a microsecond a range."""
     connection.execute(_ADD, [part.part_id, part.file, part.rows, part.size_bytes, part.last_wall_ns])
-    rows = [[part.part_id, stream_id, *one] for stream_id, own in part.ranges.items() for one in own]
-    connection.executemany(_ADD_RANGE, rows)
+    rows = [(part.part_id, stream_id, *one) for stream_id, own in seqs.items() for one in own]
+    table = pa.Table.from_arrays(
+        [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), _RANGES.types, strict=True)], schema=_RANGES
+    )
+    with registered(connection, "sealed_in", table):
+        connection.execute(_ADD_RANGES)
 
 
 def forget_parts(connection: duckdb.DuckDBPyConnection, parts: Sequence[Part]) -> None:

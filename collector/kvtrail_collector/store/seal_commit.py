@@ -21,7 +21,7 @@ from kvtrail_collector.projections import Projection
 from kvtrail_collector.store.account import Account
 from kvtrail_collector.store.commit import write_books
 from kvtrail_collector.store.drops import merge_drops
-from kvtrail_collector.store.parts import ALL, Part, add_part, files_sql, forget_parts, load_parts, show_all
+from kvtrail_collector.store.parts import ALL, Part, Seqs, add_part, files_sql, forget_parts, load_parts, seqs_of, show_all
 from kvtrail_collector.store.plan import Plan
 from kvtrail_collector.store.ranges import RangeSet
 from kvtrail_collector.store.seal_read import Due
@@ -33,7 +33,7 @@ _FIRST: Final = "SELECT coalesce(min(rowid), 0) FROM "
 _GONE: Final = "gone_keys"
 
 
-def take_out(connection: duckdb.DuckDBPyConnection, part: Part, due: Due, folder: Path) -> None:
+def take_out(connection: duckdb.DuckDBPyConnection, part: Part, seqs: Seqs, due: Due, folder: Path) -> None:
     """Move the oldest rows from the hot tables into the books of a part whose file is written.
 
     Raises:
@@ -45,12 +45,12 @@ def take_out(connection: duckdb.DuckDBPyConnection, part: Part, due: Due, folder
     rows = " UNION ALL ".join(prefix.sql("stream_id, seq") for prefix in prefixes)
     sums = f"SELECT stream_id, count(*), sum(seq::HUGEINT) FROM ({rows}) GROUP BY stream_id"  # noqa: S608  # names of ours
     found = {stream_id: (count, total) for stream_id, count, total in connection.execute(sums).fetchall()}
-    if found != {stream_id: (own.size, _sum(own)) for stream_id, own in part.ranges.items()}:
+    if found != {stream_id: (own.size, _sum(own)) for stream_id, own in seqs.items()}:
         do = "nothing: it is tried again; report it if it stays"
         raise StoreBroken("the oldest events are not those of the file", where=part.file, do=do)
     for prefix in prefixes:
         connection.execute(f"DELETE FROM {prefix.table} WHERE rowid < ?", [prefix.first + prefix.rows])  # noqa: S608  # as above
-    add_part(connection, part)
+    add_part(connection, part, seqs)
     show_all(connection, load_parts(connection), folder)
 
 
@@ -65,7 +65,9 @@ def expire(
 
     Their requests are touched, so that what is computed outside ingest forgets them, too.
     """
-    changed = {stream: _expired(account, own) for stream, (account, own) in _touched(accounts, parts).items()}
+    changed = {
+        stream: _expired(account, own) for stream, (account, own) in _touched(accounts, seqs_of(connection, parts)).items()
+    }
     write_books(connection, Plan({stream: accounts[stream] for stream in changed}, changed, None, ()))
     forget_parts(connection, parts)
     show_all(connection, load_parts(connection), folder)
@@ -79,7 +81,7 @@ def strike(connection: duckdb.DuckDBPyConnection, accounts: Accounts, parts: Seq
     """Take parts off the books whose files are gone or cut: their seqs are not stored any more, and nobody explains that."""
     changed = {
         stream: replace(account, stored=account.stored.subtract(own))
-        for stream, (account, own) in _touched(accounts, parts).items()
+        for stream, (account, own) in _touched(accounts, seqs_of(connection, parts)).items()
     }
     write_books(connection, Plan({stream: accounts[stream] for stream in changed}, changed, None, ()))
     forget_parts(connection, parts)
@@ -87,13 +89,9 @@ def strike(connection: duckdb.DuckDBPyConnection, accounts: Accounts, parts: Seq
     return changed
 
 
-def _touched(accounts: Accounts, parts: Sequence[Part]) -> dict[Stream, tuple[Account, RangeSet]]:
-    """The accounts of which some parts hold seqs, and which."""
-    own: dict[int, RangeSet] = {}
-    for part in parts:
-        for stream_id, ranges in part.ranges.items():
-            own[stream_id] = own.get(stream_id, RangeSet()).add(ranges)
-    return {stream: (account, own[account.stream_id]) for stream, account in accounts.items() if account.stream_id in own}
+def _touched(accounts: Accounts, seqs: Seqs) -> dict[Stream, tuple[Account, RangeSet]]:
+    """The accounts of the streams of some seqs, and which seqs those are."""
+    return {stream: (account, seqs[account.stream_id]) for stream, account in accounts.items() if account.stream_id in seqs}
 
 
 def _expired(account: Account, gone: RangeSet) -> Account:

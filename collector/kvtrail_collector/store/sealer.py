@@ -20,7 +20,7 @@ from kvtrail_schema.clock import Clock
 from kvtrail_collector.errors import CollectorError
 from kvtrail_collector.projections import Projection
 from kvtrail_collector.store.part_file import part_name, write_part_file
-from kvtrail_collector.store.parts import Part
+from kvtrail_collector.store.parts import Part, Seqs
 from kvtrail_collector.store.seal_commit import Accounts, expire, take_out
 from kvtrail_collector.store.seal_policy import SealPolicy
 from kvtrail_collector.store.seal_read import Due, find_due, ranges_of, rows_of
@@ -142,8 +142,9 @@ class Sealer:
             if due is None:
                 return False
             part = self._write(cursor, due)
+            seqs = ranges_of(cursor, due)
         try:
-            self._amend(self._taking_out(part, due), reclaim=True).result()
+            self._amend(self._taking_out(part, seqs, due), reclaim=True).result()
         except BaseException:
             (self._policy.folder / part.file).unlink(missing_ok=True)
             raise
@@ -156,15 +157,14 @@ class Sealer:
         with self._lock:
             part_id = 1 + max((part.part_id for part in self._parts), default=0)
         name = part_name(part_id)
-        ranges = ranges_of(cursor, due)
         size_bytes = write_part_file(self._policy.folder / name, rows_of(cursor, due))
-        return Part(part_id, name, due.rows, size_bytes, due.last_wall_ns, ranges)
+        return Part(part_id, name, due.rows, size_bytes, due.last_wall_ns)
 
-    def _taking_out(self, part: Part, due: Due) -> Callable[[duckdb.DuckDBPyConnection, Accounts], Accounts]:
+    def _taking_out(self, part: Part, seqs: Seqs, due: Due) -> Callable[[duckdb.DuckDBPyConnection, Accounts], Accounts]:
         """The action that takes a part's rows out of the hot tables."""
 
         def act(connection: duckdb.DuckDBPyConnection, _: Accounts) -> Accounts:
-            take_out(connection, part, due, self._policy.folder)
+            take_out(connection, part, seqs, due, self._policy.folder)
             return _NO_CHANGE
 
         return act
