@@ -1,10 +1,10 @@
 """Answers as tables for people: pure, from the published shapes to what is printed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from kvtrail_collector.attribution_shapes import Attribution, Delta, Measure, Verdict
+from kvtrail_collector.attribution_shapes import Attribution, Delta, Measure, OtherSpike, Verdict
 from kvtrail_collector.loss_shapes import Loss, StreamLoss
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -29,6 +29,7 @@ def attribution_view(found: Attribution) -> RenderableType:
     if not found.verdicts:
         parts.append(Text(f"No verdict: {found.why_not or _NO_CODE}."))
     parts += [Text(f"note: {note}", style="dim") for note in found.notes]
+    parts += other_spikes_view(found.other_spikes)
     if found.components:
         parts.append(_components(found.components))
     if found.blame:
@@ -36,6 +37,16 @@ def attribution_view(found: Attribution) -> RenderableType:
     if found.exemplars:
         parts.append(Text(f"worst requests: {', '.join(found.exemplars[:5])}   (kvtrail why REQUEST)"))
     return Group(*parts)
+
+
+def other_spikes_view(spikes: Sequence[OtherSpike]) -> list[RenderableType]:
+    """That there are more spikes than the one explained, and how to have them explained."""
+    if not spikes:
+        return []
+    lasted_s = ((spike.end_ns - spike.start_ns) / _NS_PER_S for spike in spikes)
+    told = ", ".join(f"{own_s:.1f} s, {spike.requests:,} requests" for own_s, spike in zip(lasted_s, spikes, strict=True))
+    number = f"{len(spikes)} other spike{'s' if len(spikes) > 1 else ''}"
+    return [Text(f"note: {number} besides ({told}); ask for each with --window, see /v1/spikes for when", style="dim")]
 
 
 def _headline(found: Attribution) -> str:

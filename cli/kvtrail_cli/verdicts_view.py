@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kvtrail_cli.output import percent
+from kvtrail_cli.tables import other_spikes_view
 
 _NS_PER_S: Final = 1_000_000_000
 _MOST_MISSING: Final = 8
@@ -20,6 +21,7 @@ def verdicts_view(found: Verdicts) -> RenderableType:
     """All verdicts in their order, then what was missing for a surer answer."""
     parts: list[RenderableType] = [Text(_headline(found), style="bold")]
     parts += [_verdict(verdict) for verdict in found.verdicts]
+    parts += other_spikes_view(found.other_spikes)
     parts += _missing(found.missing)
     return Group(*parts)
 

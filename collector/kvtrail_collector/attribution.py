@@ -10,7 +10,7 @@ from kvtrail_schema.identity import Stream
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.attribution_compare import Comparison, comparability, comparisons
-from kvtrail_collector.attribution_shapes import Attribution, Delta, Measure, Outcome, Verdict, Window
+from kvtrail_collector.attribution_shapes import Attribution, Delta, Measure, OtherSpike, Outcome, Verdict, Window
 from kvtrail_collector.blame_accounts import Blame
 from kvtrail_collector.bootstrap import Resamples
 from kvtrail_collector.facts_build import Recording, recording_of_table
@@ -18,9 +18,10 @@ from kvtrail_collector.facts_rows import Interval, merged
 from kvtrail_collector.population import Population, gap_population, population_of
 from kvtrail_collector.verdicts import MIN_CONFIDENCE, best_lead, population_verdicts
 from kvtrail_collector.verdicts_case import Case
-from kvtrail_collector.verdicts_mix import mix_verdict
-from kvtrail_collector.window import MIN_LIFT_NS, Choice, choose, search_window
+from kvtrail_collector.verdicts_mix import is_mix_alone, mix_verdict
+from kvtrail_collector.window import MIN_LIFT_NS, Choice, choose
 from kvtrail_collector.window_scan import MIN_REQUESTS
+from kvtrail_collector.window_search import search_windows
 
 EXEMPLARS: Final = 10
 _BLAME_ROWS: Final = 20
@@ -62,10 +63,11 @@ def attribute_recording(
     if not len(population):
         return Attribution(why_not=_NOTHING[measure], measure=measure, device=device)
     searched = window is None
-    window = window or search_window(population, seed=seed)
-    if window is None:
+    spikes = search_windows(population, seed=seed) if window is None else [window]
+    if not spikes:
         return no_spike(len(population), measure, device)
-    choice = choose(population, window, reference, seed=seed)
+    window, *others = spikes
+    choice = choose(population, window, reference, others=others, seed=seed)
     if choice is None:
         own = window_of(recording, population, window)
         return Attribution(window=own, why_not=_too_few(own.requests), measure=measure, device=device)
@@ -109,6 +111,7 @@ class _Explainer:
         self.reference = window_of(recording, population, choice.reference)
         self.requests = population.arrived_in(*choice.window)
         self.reference_requests = population.arrived_in(*choice.reference)
+        self.others = tuple(OtherSpike(*other, len(population.arrived_in(*other))) for other in choice.others)
         self.able = comparability(self.requests, self.reference_requests)
         self.blame = Blame(recording)
 
@@ -143,6 +146,8 @@ class _Explainer:
             return msgspec.structs.replace(frame, outcome=Outcome.NOTHING_SLOWER)
         case = self._case(compared, compared.resamples)
         if compared.is_mix:
+            return self._whole(compared, case, (mix_verdict(case, compared.resamples),), None)
+        if compared.is_chance and compared.is_partly_mix and is_mix_alone(case):
             return self._whole(compared, case, (mix_verdict(case, compared.resamples),), None)
         if compared.is_chance:
             return self._whole(compared, case, (), f"not identifiable: the excess may be chance; {_HELP}")
@@ -193,6 +198,7 @@ class _Explainer:
             mix_ms=None if excess is None else float(excess.mix_ns) / 1e6,
             why_not=why_not,
             notes=(*self.choice.notes, *self.able.notes),
+            other_spikes=self.others,
             measure=self.measure,
             device=self.device,
         )

@@ -47,11 +47,20 @@ class Comparison:
     @property
     def is_mix(self) -> bool:
         """Whether the whole excess disappears once like is compared with like, and is no chance."""
-        base = float(self.excess.whole.mean_ns - self.excess.tail_ns)
         mixed = self.excess.mix_ns >= Fraction(MIX_SHARE) * self.excess.tail_ns
-        if self.resamples is None or self.is_lifted or not mixed:
-            return False
-        return _is_lift(float(self.excess.tail_ns), base, self.min_lift_ns) and self.resamples.mix_interval_ns()[0] > 0
+        return not self.is_lifted and mixed and self._is_mix_sure
+
+    @property
+    def is_partly_mix(self) -> bool:
+        """Whether the whole excess is no chance and another mix is part of it, though the rest may be chance by itself."""
+        return self._is_mix_sure and self.resamples is not None and self.resamples.excess_interval_ns()[0] > 0
+
+    @property
+    def _is_mix_sure(self) -> bool:
+        """Whether the tail is slower by enough to speak of, and another mix makes it slower."""
+        base = float(self.excess.whole.mean_ns - self.excess.tail_ns)
+        is_lift = _is_lift(float(self.excess.tail_ns), base, self.min_lift_ns)
+        return is_lift and self.resamples is not None and self.resamples.mix_interval_ns()[0] > 0
 
 
 @dataclass(frozen=True, slots=True)

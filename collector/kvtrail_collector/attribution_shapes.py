@@ -23,6 +23,14 @@ class Window(msgspec.Struct, frozen=True):
     coverage: float
 
 
+class OtherSpike(msgspec.Struct, frozen=True):
+    """Another stretch of time that was slow in the same run, and by itself: [start, end), by arrival."""
+
+    start_ns: int
+    end_ns: int
+    requests: int
+
+
 class EventRef(msgspec.Struct, frozen=True):
     """Names one event."""
 
@@ -83,7 +91,8 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
 
     `outcome` says in a word what came of it. `window` is None where no spike was found; figures are None where they are not
     known, and `why_not` says why. `notes` are what else a reader has to know: quantiles that are not known, requests that the
-    reference has nothing like. Monotonic times plus `clock_offset_ns` are wall times; it is None where they are of several
+    reference has nothing like. `other_spikes` are those of a searched run that are not explained here: ask for each by its
+    window. Monotonic times plus `clock_offset_ns` are wall times; it is None where they are of several
     clocks, or of a file.
     """
 
@@ -101,6 +110,7 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     exemplars: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
+    other_spikes: tuple[OtherSpike, ...] = ()
     measure: Measure = Measure.TTFT
     clock_offset_ns: int | None = None
     schema: int = 1

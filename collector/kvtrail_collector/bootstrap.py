@@ -48,6 +48,10 @@ class Resamples:
         """The central 95 % of what the mix does."""
         return _central(self.mix_ns)
 
+    def excess_interval_ns(self) -> tuple[float, float]:
+        """The central 95 % of the whole difference: within the strata, and what the mix does."""
+        return _central(self.within_ns + self.mix_ns)
+
     def chance(self, within_ns: float) -> float:
         """The share of resamples of windows of the same kind that differ as much: a p-value."""
         return float((1 + (self.null_ns >= within_ns).sum()) / (1 + len(self.null_ns)))

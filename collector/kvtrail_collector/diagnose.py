@@ -53,6 +53,7 @@ def diagnose(
         window=spike or (sight.window if scene.kinds else None),
         verdicts=tuple(_report(population, judgement.findings)),
         missing=(*missing_kinds(frozenset(scene.kinds)), *_lacking(judgement)),
+        other_spikes=attribution.other_spikes if attribution else (),
         device=device or scene.loss.device,
     )
 

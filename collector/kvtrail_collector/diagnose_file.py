@@ -97,6 +97,7 @@ def diagnose_events(held: FileEvents, *, thresholds: Thresholds | None = None) -
         window=answer.window,
         verdicts=answer.verdicts,
         missing=(*_unread(held.unreadable), *answer.missing),
+        other_spikes=answer.other_spikes,
         device=answer.device,
     )
 

@@ -2,19 +2,21 @@
 
 import msgspec
 
-from kvtrail_collector.attribution_shapes import Verdict, Window
+from kvtrail_collector.attribution_shapes import OtherSpike, Verdict, Window
 from kvtrail_collector.coverage import Missing
 
 
 class Verdicts(msgspec.Struct, frozen=True):
     """What is wrong, most important first; how much of what happened was seen; and what was not there to judge by.
 
-    `window` is that of the spike, where one was found, else all that was looked at.
+    `window` is that of the spike, where one was found, else all that was looked at. `other_spikes` were found in the same run,
+    and are not what the verdicts with windows are about.
     """
 
     coverage: float
     window: Window | None
     verdicts: tuple[Verdict, ...]
     missing: tuple[Missing, ...]
+    other_spikes: tuple[OtherSpike, ...] = ()
     device: str | None = None
     schema: int = 1

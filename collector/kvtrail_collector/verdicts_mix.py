@@ -1,9 +1,27 @@
 """`MIX_SHIFT`: requests of each kind are as fast as before; there are more of the slow kinds."""
 
+from typing import Final
+
 from kvtrail_collector.attribution_shapes import Verdict
 from kvtrail_collector.bootstrap import Resamples
+from kvtrail_collector.detectors.kinds_moved import is_shift
+from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.verdicts_case import Case
 from kvtrail_collector.verdicts_table import MIX_SHIFT
+
+BESIDE_FROM: Final = 0.2
+_OF_STEPS: Final = (Component.BUDGET, Component.LIMIT, Component.NEW_PREFILL)
+
+
+def is_mix_alone(case: Case) -> bool:
+    """Whether another mix came, took the steps, and nothing but waiting for steps grew beside it for sure."""
+    positive = sum(max(float(ns), 0.0) for ns in case.excess.causes_ns)
+    grown = (
+        column
+        for column, cause in enumerate(case.causes)
+        if cause.component not in _OF_STEPS and float(case.excess.causes_ns[column]) >= BESIDE_FROM * positive > 0
+    )
+    return is_shift(case) and all(case.resamples.interval_ns([column])[0] <= 0 for column in grown)
 
 
 def mix_verdict(case: Case, resamples: Resamples) -> Verdict:

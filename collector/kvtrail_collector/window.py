@@ -1,5 +1,6 @@
 """Which stretch of time is to be explained, and which one it is compared with (LEDGER §5, steps 1 to 3)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -9,19 +10,10 @@ from kvtrail_collector.attribution_tail import choose_quantile
 from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.population import Population
 from kvtrail_collector.window_reference import quiet_part
-from kvtrail_collector.window_scan import SECOND_NS, find_spells
-from kvtrail_collector.window_series import series_of
+from kvtrail_collector.window_search import search_windows, warm_up_end_ns
 
-MAX_P_VALUE: Final = 0.005
-MAX_P_VALUE_IN_SHORT: Final = 0.02
-SHORT_NS: Final = 120 * SECOND_NS
-"""In a short run few orders of its stretches differ, and only a plain spell is rarer than this."""
 MIN_LIFT_NS: Final = {Measure.TTFT: 5_000_000, Measure.GAPS: 1_000_000}
 REFERENCE_IN_WINDOWS: Final = 5
-_WARM_UP_SHARE: Final = 0.08
-_WARM_UP_NS: Final = 5 * SECOND_NS
-_WARM_UP_MOST_NS: Final = 60 * SECOND_NS
-_WARM_UP_MOST_SHARE: Final = 0.2
 _RECOVERY_SHARE: Final = 0.1
 
 
@@ -29,7 +21,7 @@ _RECOVERY_SHARE: Final = 0.1
 class Choice:
     """A window, its reference, and the quantile that both can bear; `side` says where the reference lies.
 
-    `notes` say what was cut from the reference; `refused` why it cannot serve, if it cannot.
+    `notes` say what was cut from the reference; `refused` why it cannot serve, if it cannot. `others` are the other spikes.
     """
 
     window: Interval
@@ -38,6 +30,7 @@ class Choice:
     side: str
     notes: tuple[str, ...] = ()
     refused: str | None = None
+    others: tuple[Interval, ...] = ()
 
     @property
     def worth(self) -> tuple[bool, Fraction]:
@@ -45,36 +38,33 @@ class Choice:
         return self.refused is None, self.quantile
 
 
-def warm_up_end_ns(population: Population) -> int:
-    """When a run has warmed up: after 8 % of it, at least 5 s and at most a minute or a fifth."""
-    start, end = int(population.arrived_ns[0]), int(population.arrived_ns[-1])
-    wanted = min(max(_WARM_UP_NS, int((end - start) * _WARM_UP_SHARE)), _WARM_UP_MOST_NS)
-    return start + min(wanted, int((end - start) * _WARM_UP_MOST_SHARE))
-
-
 def search_window(population: Population, *, seed: int) -> Interval | None:
-    """The costliest spike in a population that is not empty, or None where no candidate is better than chance."""
-    warm = population.arrived_in(warm_up_end_ns(population), int(population.arrived_ns[-1]) + 1)
-    spells = find_spells(series_of(warm), seed=seed)
-    most = MAX_P_VALUE_IN_SHORT if int(population.arrived_ns[-1] - population.arrived_ns[0]) < SHORT_NS else MAX_P_VALUE
-    sure = (spell for spell in spells if spell.p_value <= most)
-    return next(((spell.start_ns, spell.end_ns) for spell in sure), None)
+    """The costliest spike in a population that is not empty, or None where none is better than chance."""
+    found = search_windows(population, seed=seed)
+    return found[0] if found else None
 
 
-def choose(population: Population, window: Interval, reference: Interval | None, *, seed: int = 0) -> Choice | None:
+def choose(
+    population: Population,
+    window: Interval,
+    reference: Interval | None,
+    *,
+    others: Sequence[Interval] = (),
+    seed: int = 0,
+) -> Choice | None:
     """A reference for a window: as given, or before the window, or after it where that bears a higher quantile.
 
-    Spells are cut out of it. One with a trend is the choice only where nothing else is, and says that it is refused. None
-    where nothing bears even the median.
+    The other spikes, where some are known, and spells are cut out of it. One with a trend is the choice only where nothing
+    else is, and says that it is refused. None where nothing bears even the median.
     """
     requests = len(population.arrived_in(*window))
     sides = {"given": reference} if reference else _sides(population, window)
     best: Choice | None = None
     for side, stretch in sides.items():
-        quiet = quiet_part(population, stretch, seed=seed)
+        quiet = quiet_part(population, stretch, known=others, seed=seed)
         quantile = choose_quantile(requests, len(population.arrived_in(*quiet.stretch)))
         if quantile is not None:
-            found = Choice(window, quiet.stretch, quantile, side, quiet.notes, quiet.refused)
+            found = Choice(window, quiet.stretch, quantile, side, quiet.notes, quiet.refused, tuple(others))
             best = found if best is None or found.worth > best.worth else best
     return best
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtrail_collector.facts_rows import IntArray
+from kvtrail_collector.facts_rows import BoolArray, IntArray
 
 FloatArray = NDArray[np.float64]
 
@@ -70,6 +70,32 @@ class Grid:
     def best_scores(self, orders: IntArray) -> FloatArray:
         """The best score of each threshold, one row an order of the bins."""
         return np.asarray(self._scores(orders).max(axis=2).T)
+
+    def best_pair(self) -> list[tuple[Best, Best]]:
+        """For each threshold the best window, and the best one that does not touch it; both have what they score together."""
+        scores = self._scores(np.arange(len(self.counts))[np.newaxis])[:, 0]
+        first = scores.argmax(axis=1)
+        rest = np.where(self._touching(first), 0.0, scores)
+        second = rest.argmax(axis=1)
+        together = np.take_along_axis(scores, first[:, np.newaxis], 1)[:, 0] + rest.max(axis=1)
+        pairs = zip(together.tolist(), first.tolist(), second.tolist(), strict=True)
+        return [
+            (self._near(score, one, number), self._near(score, other, number))
+            for number, (score, one, other) in enumerate(pairs)
+        ]
+
+    def pair_scores(self, orders: IntArray) -> FloatArray:
+        """What the best two windows of each threshold that do not touch score together, one row an order of the bins."""
+        scores = self._scores(orders)
+        first = scores.argmax(axis=2)
+        best = np.take_along_axis(scores, first[..., np.newaxis], 2)[..., 0]
+        np.copyto(scores, 0.0, where=self._touching(first))
+        return np.asarray((best + scores.max(axis=2)).T)
+
+    def _touching(self, places: IntArray) -> BoolArray:
+        """Which windows overlap the window at each place."""
+        lows, highs = self.lows[places][..., np.newaxis], self.highs[places][..., np.newaxis]
+        return np.asarray((self.lows < highs) & (self.highs > lows))
 
     def beyond(self, slow: IntArray) -> FloatArray:
         """How many more slow requests each bin has than its requests would have by the rate of all, in standard deviations."""

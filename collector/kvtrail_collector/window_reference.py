@@ -4,6 +4,7 @@ What a window is compared with must be a quiet time. A reference with a fault in
 any window after it look ill.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from kvtrail_collector.bootstrap_block import correlation_length
 from kvtrail_collector.facts_rows import IntArray, Interval
 from kvtrail_collector.population import Population
-from kvtrail_collector.window_scan import MIN_REQUESTS, Spell, find_spells
+from kvtrail_collector.window_scan import MIN_REQUESTS, find_spells
 from kvtrail_collector.window_series import Series
 
 FloatArray = NDArray[np.float64]
@@ -40,15 +41,22 @@ class Quiet:
     refused: str | None = None
 
 
-def quiet_part(population: Population, stretch: Interval, *, seed: int) -> Quiet:
-    """The last part of a stretch without a spell, refused if it grows all the time. Pure; under 0.3 s."""
+def quiet_part(population: Population, stretch: Interval, *, known: Sequence[Interval] = (), seed: int) -> Quiet:
+    """The last part of a stretch without a spell, refused if it grows all the time. Pure; under 0.3 s.
+
+    `known` are spells that somebody has found already.
+    """
     notes: list[str] = []
+    for spell in known:
+        if spell[0] < stretch[1] and spell[1] > stretch[0]:
+            notes.append(_left_out(spell))
+            stretch = _without(population, stretch, spell)
     for _ in range(MOST_SPELLS):
-        spell = _spell_in(population, stretch, seed)
-        if spell is None:
+        found = _spell_in(population, stretch, seed)
+        if found is None:
             break
-        notes.append(f"the reference had a spell of {(spell.end_ns - spell.start_ns) / 1e9:.0f} s in it, which was left out")
-        stretch = _without(population, stretch, spell)
+        notes.append(_left_out(found))
+        stretch = _without(population, stretch, found)
     growth = trend_of(population.arrived_in(*stretch), seed=seed)
     if growth is None:
         return Quiet(stretch, tuple(notes))
@@ -61,7 +69,12 @@ def quiet_part(population: Population, stretch: Interval, *, seed: int) -> Quiet
     )
 
 
-def _spell_in(population: Population, stretch: Interval, seed: int) -> Spell | None:
+def _left_out(spell: Interval) -> str:
+    """What is said of a spell that was cut out."""
+    return f"the reference had a spell of {(spell[1] - spell[0]) / 1e9:.0f} s in it, which was left out"
+
+
+def _spell_in(population: Population, stretch: Interval, seed: int) -> Interval | None:
     """The costliest spell in a stretch that is no chance, and slower by enough to matter."""
     own = population.arrived_in(*stretch)
     for spell in find_spells([Series(own.arrived_ns, own.latency_ns)], seed=seed):
@@ -70,13 +83,13 @@ def _spell_in(population: Population, stretch: Interval, seed: int) -> Spell | N
             continue
         here, there = (float(np.quantile(own.latency_ns[part], _QUANTILE)) for part in (inside, ~inside))
         if here >= SPELL_FROM_RATIO * there and here - there >= SPELL_FROM_NS:
-            return spell
+            return spell.start_ns, spell.end_ns
     return None
 
 
-def _without(population: Population, stretch: Interval, spell: Spell) -> Interval:
+def _without(population: Population, stretch: Interval, spell: Interval) -> Interval:
     """What lies after a spell, or before it where that is more by far: the nearer the reference, the more alike the times."""
-    after, before = (spell.end_ns, stretch[1]), (stretch[0], spell.start_ns)
+    after, before = (min(spell[1], stretch[1]), stretch[1]), (stretch[0], max(spell[0], stretch[0]))
     return after if 2 * len(population.arrived_in(*after)) >= len(population.arrived_in(*before)) else before
 
 

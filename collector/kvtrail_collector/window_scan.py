@@ -6,7 +6,7 @@ stretches in another order: what is short or scattered survives that, a spell do
 keep company outside the suspected window, so that a system that is restless by nature does not look ill.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Final, Self
@@ -20,6 +20,10 @@ from kvtrail_collector.window_grid import MAX_WINDOW_SHARE, Best, Grid, shuffled
 from kvtrail_collector.window_series import Series
 
 FloatArray = NDArray[np.float64]
+Windows = tuple[Best, ...]
+"""One window, or two that are judged together."""
+Score = Callable[[Grid, IntArray], FloatArray]
+"""What windows score in given orders of the bins: one row an order, one column a threshold."""
 
 THRESHOLD_QUANTILES: Final = (0.75, 0.9, 0.95, 0.98, 0.995)
 MAX_BINS: Final = 240
@@ -58,18 +62,38 @@ def find_spells(series: Sequence[Series], *, seed: int) -> list[Spell]:
     has all of them. p-values count that several were tried. Pure; under half a second whatever the number of requests; the
     same seed gives the same answer.
     """
-    edges = _edges(series[0].arrived_ns)
-    scans = [] if edges is None else [_Scan.of(one, edges) for one in series if len(one.arrived_ns) >= MIN_REQUESTS]
-    if not scans or edges is None:
+    scans = _scans(series)
+    found: list[list[Windows]] = [[(best,) for best in scan.grid.best()] for scan in scans]
+    return sorted((own[0] for own in _judged(scans, found, Grid.best_scores, seed)), key=lambda spell: -spell.cost)
+
+
+def find_pairs(series: Sequence[Series], *, seed: int) -> list[tuple[Spell, ...]]:
+    """As `find_spells`, but each time the most unusual stretch and the one beside it, judged together; costliest first.
+
+    Of two spells each makes the other look like chance, as what is shuffled holds both: two windows in shuffled time hold less
+    than two spells, though one window may hold as much as one of them. Both have the p-value of both together.
+    """
+    scans = _scans(series)
+    found: list[list[Windows]] = [list(scan.grid.best_pair()) for scan in scans]
+    return sorted(_judged(scans, found, Grid.pair_scores, seed), key=lambda pair: -max(spell.cost for spell in pair))
+
+
+def _scans(series: Sequence[Series]) -> "list[_Scan]":
+    """The series that have requests enough, in bins; none where the first one has not."""
+    edges = _edges(series[0].arrived_ns) if series else None
+    return [] if edges is None else [_Scan.of(one, edges) for one in series if len(one.arrived_ns) >= MIN_REQUESTS]
+
+
+def _judged(scans: "Sequence[_Scan]", found: list[list[Windows]], score: Score, seed: int) -> list[tuple[Spell, ...]]:
+    """What was found for each threshold of each series, with how often shuffled time holds as much."""
+    if not scans:
         return []
-    best = [scan.grid.best() for scan in scans]
-    p_values = iter(_p_values([scan.grid for scan in scans], best, np.random.default_rng(seed)))
-    spells = [
-        scan.spell(one, threshold, next(p_values))
-        for scan, own in zip(scans, best, strict=True)
-        for one, threshold in zip(own, scan.thresholds.tolist(), strict=True)
+    p_values = iter(_p_values([scan.grid for scan in scans], found, score, np.random.default_rng(seed)))
+    return [
+        scan.spells(windows, threshold, next(p_values))
+        for scan, own in zip(scans, found, strict=True)
+        for windows, threshold in zip(own, scan.thresholds.tolist(), strict=True)
     ]
-    return sorted(spells, key=lambda spell: -spell.cost)
 
 
 def _edges(arrived_ns: IntArray) -> IntArray | None:
@@ -93,10 +117,14 @@ class _Scan:
     @classmethod
     def of(cls, series: Series, edges: IntArray) -> Self:
         """Bin the requests by some thresholds of "slow"."""
-        thresholds = np.quantile(series.latency_ns, THRESHOLD_QUANTILES).astype(np.int64)
+        thresholds = np.unique(np.quantile(series.latency_ns, THRESHOLD_QUANTILES).astype(np.int64))
         return cls(series, edges, thresholds, Grid.of(series.arrived_ns, series.latency_ns, edges, thresholds))
 
-    def spell(self, best: Best, threshold_ns: int, p_value: float) -> Spell:
+    def spells(self, windows: Windows, threshold_ns: int, p_value: float) -> tuple[Spell, ...]:
+        """Windows as spells, in the order in which they were found."""
+        return tuple(self._spell(best, threshold_ns, p_value) for best in windows)
+
+    def _spell(self, best: Best, threshold_ns: int, p_value: float) -> Spell:
         """A window with its borders moved to requests."""
         arrived, latency, edges = self.series.arrived_ns, self.series.latency_ns, self.edges
         reach = int(edges[1] - edges[0])
@@ -114,20 +142,20 @@ def _cost(arrived_ns: IntArray, beyond_ns: IntArray, borders: tuple[int, int]) -
     return float((inside.mean() - outside.mean()) * len(inside) ** 0.5)
 
 
-def _p_values(grids: list[Grid], observed: list[list[Best]], rng: np.random.Generator) -> list[float]:
-    """How often shuffled stretches hold a window at least as unusual for any threshold, counting what was observed.
+def _p_values(grids: list[Grid], observed: Sequence[Sequence[Windows]], score: Score, rng: np.random.Generator) -> list[float]:
+    """How often shuffled stretches hold windows at least as unusual for any threshold, counting what was observed.
 
     Scores of different thresholds are compared by how rare each is among the shuffled ones of its own threshold, so
     that picking among thresholds is paid for once, and not more than it costs. Where chance soon does as well, it is not
     asked further.
     """
-    scores = np.array([best.score for own in observed for best in own])
+    scores = np.array([windows[0].score for own in observed for windows in own])
     shuffled = np.empty((0, len(scores)))
     block, bins = block_bins(grids, observed), len(grids[0].counts)
     p_values: list[float] = []
     while len(shuffled) < SHUFFLES:
         orders = shuffled_orders(bins, block, SHUFFLES_AT_ONCE, rng)
-        shuffled = np.vstack([shuffled, np.hstack([grid.best_scores(orders) for grid in grids])])
+        shuffled = np.vstack([shuffled, np.hstack([score(grid, orders) for grid in grids])])
         p_values = _joint(shuffled, scores)
         if min(p_values) * (1 + len(shuffled)) > ENOUGH:
             break
@@ -143,29 +171,28 @@ def _joint(shuffled: FloatArray, scores: FloatArray) -> list[float]:
     return [(1 + int((rarest <= rarity).sum())) / (1 + len(shuffled)) for rarity in own]
 
 
-def block_bins(grids: list[Grid], observed: list[list[Best]]) -> int:
+def block_bins(grids: Sequence[Grid], observed: Sequence[Sequence[Windows]]) -> int:
     """How many bins are kept together: as long as slow requests keep company outside the suspected windows.
 
-    Outside all of them where enough time is left, else outside the one of each threshold: a spell must not hide itself by the
+    Outside all of them where enough time is left, else outside those of each threshold: a spell must not hide itself by the
     company that it keeps.
     """
     bins = len(grids[0].counts)
-    suspected = np.zeros(bins, dtype=np.bool_)
-    for best in (one for own in observed for one in own):
-        suspected[best.low : best.high] = True
-    is_enough_left = bool(suspected.mean() <= MAX_WINDOW_SHARE)
+    outside_all = _outside([best for own in observed for windows in own for best in windows], bins)
+    is_enough_left = bool(outside_all.mean() >= 1 - MAX_WINDOW_SHARE)
     longest = float(BLOCK_BINS)
     for grid, own in zip(grids, observed, strict=True):
-        for slow, best in zip(grid.slow, own, strict=True):
-            outside = ~suspected if is_enough_left else _outside(best, bins)
+        for slow, windows in zip(grid.slow, own, strict=True):
+            outside = outside_all if is_enough_left else _outside(windows, bins)
             longest = max(longest, COMPANY * correlation_length(grid.beyond(slow)[outside]))
     return int(min(ceil(longest), max(BLOCK_BINS, ceil(bins * MOST_BLOCK_SHARE))))
 
 
-def _outside(best: Best, bins: int) -> NDArray[np.bool_]:
-    """The bins outside one window."""
+def _outside(windows: Sequence[Best], bins: int) -> NDArray[np.bool_]:
+    """The bins outside some windows."""
     outside = np.ones(bins, dtype=np.bool_)
-    outside[best.low : best.high] = False
+    for best in windows:
+        outside[best.low : best.high] = False
     return outside
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from kvtrail_collector.facts_rows import BoolArray, Interval
 from kvtrail_collector.population import Population
-from kvtrail_collector.window import warm_up_end_ns
 from kvtrail_collector.window_grid import Grid
 from kvtrail_collector.window_scan import MAX_BINS, MIN_BINS, MIN_REQUESTS, SECOND_NS, refine
+from kvtrail_collector.window_search import warm_up_end_ns
 
 MOST_SPIKES: Final = 8
 LEAST_REQUESTS: Final = 20

@@ -15,8 +15,8 @@ from kvtrail_collector.attribution_tail import choose_quantile
 from kvtrail_collector.facts_build import recording_of_table
 from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Population, population_of
-from kvtrail_collector.window import warm_up_end_ns
 from kvtrail_collector.window_scan import FloatArray
+from kvtrail_collector.window_search import warm_up_end_ns
 
 from kvtrail_cli.drill.expected import Expected, expected_of
 from kvtrail_cli.drill.score import MIX, NONE

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from kvtrail_schema.enums import Tier
 
-from kvtrail_collector.detectors.sched_queue import demand_and_pace
+from kvtrail_collector.detectors.steps_taken import demand_and_pace
 from kvtrail_collector.facts_rows import IntArray
 from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Cause

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtrail_schema.enums import Reason, Tier
 
-from kvtrail_collector.detectors.sched_queue import taken_while
+from kvtrail_collector.detectors.steps_taken import taken_while
 from kvtrail_collector.facts_rows import IntArray
 from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Cause

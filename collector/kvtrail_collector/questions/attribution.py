@@ -16,7 +16,8 @@ from kvtrail_collector.questions.facts import device
 from kvtrail_collector.questions.population import stored_population
 from kvtrail_collector.questions.rows import StreamRow, event_rows
 from kvtrail_collector.questions.windows import places_in, windows_recording
-from kvtrail_collector.window import REFERENCE_IN_WINDOWS, Choice, choose, search_window
+from kvtrail_collector.window import REFERENCE_IN_WINDOWS, Choice, choose
+from kvtrail_collector.window_search import search_windows
 
 _WINDOWS_BEFORE: Final = REFERENCE_IN_WINDOWS + 3
 
@@ -39,8 +40,9 @@ def attribute_stored(
         return attribute(event_rows(cursor, wanted, span), window, reference, seed=seed, measure=measure)
     stored = stored_population(cursor, wanted)
     population = stored.population
-    found = window or (search_window(population, seed=seed) if len(population) else None)
-    choice = choose(population, found, reference) if found else None
+    spikes = [window] if window else search_windows(population, seed=seed) if len(population) else []
+    found = spikes[0] if spikes else None
+    choice = choose(population, found, reference, others=spikes[1:]) if found else None
     if found is None and len(population):
         return no_spike(len(population), measure, device(cursor))
     if choice is None:

@@ -103,7 +103,18 @@ def test_shape(slow_answer: Attribution) -> None:
             "components",
             "identified",
         ),
-        *("why_not", "blame", "exemplars", "verdicts", "notes", "measure", "clock_offset_ns", "schema", "device"),
+        *(
+            "why_not",
+            "blame",
+            "exemplars",
+            "verdicts",
+            "notes",
+            "other_spikes",
+            "measure",
+            "clock_offset_ns",
+            "schema",
+            "device",
+        ),
     } == set(shown)
     assert {"component", "tier", "excess_ms", "low_ms", "high_ms", "share"} == set(shown["components"][0])
     assert {"queue", "tenant", "kind", "waited_ns", "share"} == set(shown["blame"][0])

@@ -6,9 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from kvtrail_collector.facts_rows import IntArray
-from kvtrail_collector.window import MAX_P_VALUE, choose, search_window, warm_up_end_ns
+from kvtrail_collector.window import choose, search_window
 from kvtrail_collector.window_grid import Grid
 from kvtrail_collector.window_scan import BLOCK_BINS, Spell, block_bins, find_spells
+from kvtrail_collector.window_search import MAX_P_VALUE, warm_up_end_ns
 from kvtrail_collector.window_series import Series, series_of
 
 from tests.collector.attribution.populations import MS, population
@@ -172,7 +173,7 @@ def test_company_is_kept_together() -> None:
     grids = [
         Grid.of(at, latency, edges, np.quantile(latency, [0.75, 0.95]).astype(np.int64)) for latency in (restless, scattered)
     ]
-    blocks = [block_bins([grid], [grid.best()]) for grid in grids]
+    blocks = [block_bins([grid], [[(best,) for best in grid.best()]]) for grid in grids]
 
     assert blocks[0] > 5
     assert blocks[1] == BLOCK_BINS

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from kvtrail_collector.facts_rows import IntArray
 
-from kvtrail_cli.drill.generated.load import SECOND_NS, Load, shifted, unique_prompts
+from kvtrail_cli.drill.generated.load import NEIGHBOUR, SECOND_NS, Load, shifted, unique_prompts
 
 MS: Final = 1_000_000
 
@@ -125,8 +125,8 @@ def _tenant_flood(scene: Scene, span: Span, value: float, rng: np.random.Generat
 
 
 def _mix_shift(scene: Scene, span: Span, value: float, rng: np.random.Generator) -> Scene:
-    """More of the tenant whose prompts are computed, fewer requests."""
-    inside = np.flatnonzero(span.has(scene.load.arrived_ns))
+    """More of the tenant whose prompts are computed, fewer requests; a neighbour goes on as before."""
+    inside = np.flatnonzero(span.has(scene.load.arrived_ns) & (scene.load.tenant != NEIGHBOUR))
     return replace(scene, load=shifted(scene.load, inside, value, rng))
 
 
