@@ -26,5 +26,5 @@ PY
 "$uv" pip install --quiet --no-deps "$lmcache"
 "$uv" pip install --quiet aiofile aiofiles blake3 confluent-kafka numba nvtx opentelemetry-exporter-otlp \
     opentelemetry-exporter-prometheus redis sortedcontainers xxhash
-"$uv" pip install --quiet --editable .
+"$uv" pip install --quiet --editable '.[kafka]'
 "$folder/bin/python" -c 'import vllm; print("vllm", vllm.__version__)'

@@ -1,6 +1,7 @@
-"""Runs in the engines' environment: LMCache's storage manager on a CPU, its bus listened to, its cache events sent by HTTP.
+"""Runs in the engines' environment: LMCache's storage manager on a CPU, its bus listened to, its cache events sent twice.
 
-Stores chunks, empties the host tier, loads the chunks again from the file system. Answers with what LMCache itself counts.
+They go by HTTP and to Kafka. Stores chunks, empties the host tier, loads them again from the file system. Answers with what
+LMCache itself counts.
 """
 
 import json
@@ -18,9 +19,10 @@ from lmcache.v1.distributed.api import GroupedObjectKeys, MemoryLayoutDesc, Obje
 from lmcache.v1.distributed.l2_adapters.config import L2AdaptersConfig
 from lmcache.v1.distributed.l2_adapters.fs_l2_adapter import FSL2AdapterConfig
 from lmcache.v1.distributed.storage_manager import StorageManager
-from lmcache.v1.mp_coordinator.cache_events import CacheEventSubscriber, HttpCacheEventSink
+from lmcache.v1.mp_coordinator.cache_events import CacheEventSubscriber, HttpCacheEventSink, KafkaCacheEventSink
 from lmcache.v1.mp_observability import event_bus
 from lmcache.v1.mp_observability.event import EventType
+from lmcache.v1.multiprocess.config import KafkaCacheEventSinkConfig
 
 LAYOUT = MemoryLayoutDesc([torch.Size([16, 1024])], [torch.float16])
 
@@ -59,8 +61,8 @@ def main(spec: dict[str, Any]) -> dict[str, Any]:
     bus = event_bus.init_event_bus(event_bus.EventBusConfig())
     for event_type in EventType:
         bus.subscribe(event_type, lambda event: own.update([event.event_type.value]))
-    if spec.get("coordinator"):
-        sink = HttpCacheEventSink(spec["coordinator"])
+    sinks = [HttpCacheEventSink(spec["coordinator"]), KafkaCacheEventSink(KafkaCacheEventSinkConfig(**spec["kafka"]))]
+    for sink in sinks:
         bus.register_subscriber(CacheEventSubscriber(sink, "lm-a", int(time.time()), flush_interval=0.1))
     bus.start()
     manager = storage(Path(spec["folder"]))

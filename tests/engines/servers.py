@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -29,13 +30,14 @@ class Server(NamedTuple):
 
 @contextmanager
 def openai_server(
-    python: Path, model: Path, port: int, connector: dict[str, Any], folder: Path, **more: str
+    python: Path, model: Path, port: int, connector: dict[str, Any] | None, folder: Path, **more: str
 ) -> Iterator[Server]:
-    """A server on a port of loopback, ready to answer; asked to end at the end."""
+    """A server on a port of loopback, with a connector or without, ready to answer; asked to end at the end."""
     log = folder / "server.log"
     words = ["--model", str(model), "--skip-tokenizer-init", "--dtype", "bfloat16", "--block-size", "32", "--enforce-eager"]
     words += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", "1024", "--max-num-seqs", "4"]
-    words += ["--num-gpu-blocks-override", "96", "--kv-transfer-config", json.dumps(connector)]
+    words += ["--num-gpu-blocks-override", "96"]
+    words += ["--kv-transfer-config", json.dumps(connector)] if connector is not None else []
     command = [str(python), "-m", "vllm.entrypoints.openai.api_server", *words]
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, env=environment(**more), start_new_session=True)
@@ -87,10 +89,21 @@ def complete(server: Server, prompt: list[int]) -> int:
     return int(answer.json()["usage"]["completion_tokens"])
 
 
-def collector_process(store: Path, port: int, log: Path) -> subprocess.Popen[bytes]:
-    """A collector in a process of its own, answering."""
+def collector_process(store: Path, port: int, log: Path, **more: str) -> subprocess.Popen[bytes]:
+    """A collector in a process of its own, with more settings than those, answering."""
     command = [sys.executable, "-m", "kvtrail_cli.main", "collector", "serve", "--store", str(store), "--port", str(port)]
     with log.open("ab") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file)
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=os.environ | more)
     wait_until_it_answers(f"http://127.0.0.1:{port}/readyz", process, log)
     return process
+
+
+def another_port(taken: int) -> int:
+    """A free port that is not that one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+
+    assert port != taken
+
+    return port

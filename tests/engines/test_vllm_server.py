@@ -9,7 +9,7 @@ import msgspec
 from tests.agent.waiting import wait_for
 from tests.cli.test_verbs import kvtrail
 from tests.engines.runs import connector, prompts
-from tests.engines.servers import collector_process, complete, openai_server
+from tests.engines.servers import another_port, collector_process, complete, openai_server
 
 REQUESTS = 8
 
@@ -60,16 +60,3 @@ def test_a_collector_that_is_killed_costs_no_request(
     assert "a step failed" not in log
     assert "vllm:external_prefix_cache_hits" in metrics
     assert "vllm:prefix_cache_hits" in counters.stdout
-
-
-def another_port(taken: int) -> int:
-    """A free port that is not that one."""
-    import socket  # noqa: PLC0415 - for this alone
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-
-    assert port != taken
-
-    return port
