@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 from kvtrail_cli.errors import CommandError
 from kvtrail_cli.main import APP
+from kvtrail_cli.tables import attribution_view
 from kvtrail_cli.tenant_names import names_of, with_names
-from kvtrail_collector.attribution_shapes import Attribution, BlameRow, Verdict, Window
+from kvtrail_cli.verdicts_view import verdicts_view
+from kvtrail_collector.attribution_shapes import Attribution, BlameRow, OtherSpike, Verdict, Window
+from kvtrail_collector.diagnose_shapes import Verdicts
 from kvtrail_collector.engine_shapes import Engines, Named
 from kvtrail_collector.testing import RunningCollector, running_collector
 from kvtrail_schema.arrow_schema import table_of
 from kvtrail_schema.batch import CONTENT_TYPE, encode_batch
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from tests.collector.attribution.synthetic import SECOND, Fault, Plan, simulate
@@ -88,6 +92,18 @@ def test_nonsense(recorded: RunningCollector, words: tuple[str, ...], said: str)
     assert isinstance(done.exception, CommandError)
     assert said in str(done.exception)
     assert "\n" not in str(done.exception)
+
+
+def test_other_spikes_are_told() -> None:
+    """A person who is shown the worst spike hears of the others, from either verb."""
+    others = (OtherSpike(0, 5_000_000_000, 210), OtherSpike(9_000_000_000, 10_500_000_000, 40))
+    console = Console(width=200, record=True)
+    console.print(attribution_view(Attribution(window=WINDOW, other_spikes=others[:1])))
+    console.print(verdicts_view(Verdicts(1.0, WINDOW, (), (), others)))
+    shown = console.export_text()
+
+    assert "1 other spike besides (5.0 s, 210 requests)" in shown
+    assert "2 other spikes besides (5.0 s, 210 requests, 1.5 s, 40 requests)" in shown
 
 
 def test_names_of_the_operator() -> None:

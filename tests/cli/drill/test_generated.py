@@ -5,8 +5,9 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
+from kvtrail_cli.drill.generated.load import NEIGHBOUR
 from kvtrail_cli.drill.generated.make import lift_of, make
-from kvtrail_cli.drill.generated.mechanism import FAULTS
+from kvtrail_cli.drill.generated.mechanism import FAULTS, Mechanism, Scene, world_of
 from kvtrail_cli.drill.generated.plan import planned
 from kvtrail_cli.drill.generated.recorded import Recorded
 from kvtrail_cli.drill.generated.run import packaged, truth_of_made
@@ -100,6 +101,27 @@ def test_behind_what_requests_wait(number: int, fault: str, code: str) -> None:
 
     assert (fault,) == planned(number).faults
     assert [code] == [verdict.code for verdict in answer.verdicts][:1], answer
+
+
+@pytest.mark.parametrize("number", [3012, 3034, 3072])
+def test_what_is_small_beside_a_restless_load_is_named(number: int) -> None:
+    """A mild shift of the mix, a flood whose beginning lies before the window, a queue at times."""
+    struck = make(planned(number), packaged())
+    run = judge(table_of(struck.trace), truth_of_made(planned(number), struck)).run
+
+    assert run.is_right, run
+
+
+def test_a_shift_of_the_mix_leaves_a_neighbour_alone(recorded: Recorded) -> None:
+    """Where a flood comes with a shift, all of the flood comes: else there is no fault to be found."""
+    flooded = made(recorded, "tenant-flood", 60.0, requests=2000)
+    load, span = flooded.trace.load, flooded.span
+    assert span is not None
+    scene = Scene(load, world_of(()), Mechanism(), span)
+    both = FAULTS[MIX].strike(scene, span, 0.9, np.random.default_rng(1)).load
+
+    assert (load.tenant == NEIGHBOUR).sum() == (both.tenant == NEIGHBOUR).sum() > 0
+    assert len(both) < len(load)
 
 
 def test_the_diagnosis_does_not_see_what_was_injected(recorded: Recorded) -> None:

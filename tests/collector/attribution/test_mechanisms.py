@@ -57,14 +57,14 @@ def is_ill(t_ns: int) -> bool:
     return WINDOW[0] <= t_ns < WINDOW[1]
 
 
-def step(number: int, start_ns: int, end_ns: int) -> list[Event]:
+def step(number: int, start_ns: int, end_ns: int, tokens: int = 64) -> list[Event]:
     """The whole prompt of a request in one step, and its first token."""
     req = RequestId(number)
     return [
         StepStarted(t_ns=start_ns, step=StepId(number)),
         RequestAdmitted(t_ns=start_ns, req=req, step=StepId(number)),
-        PrefillChunk(t_ns=start_ns, req=req, step=StepId(number), tokens=64, reason=PrefillReason.NEW),
-        StepFinished(t_ns=end_ns, step=StepId(number), tokens=64, prefill_tokens=64),
+        PrefillChunk(t_ns=start_ns, req=req, step=StepId(number), tokens=tokens, reason=PrefillReason.NEW),
+        StepFinished(t_ns=end_ns, step=StepId(number), tokens=tokens, prefill_tokens=tokens),
         RequestFirstToken(t_ns=end_ns, req=req),
     ]
 
@@ -91,6 +91,30 @@ def behind_lookups(lookup_ms: int) -> Iterator[Event]:
 def test_a_backlog_that_lookups_leave_is_theirs() -> None:
     """Requests that are looked up themselves wait while others' lookups hold the thread: that is no queue of work."""
     assert first_code(list(behind_lookups(130))) == "LOOKUP_BOUND"
+
+
+def one_by_one(document_share: float) -> Iterator[Event]:
+    """Chats and documents, computed one after the other; within the window another share, and fewer, but as much to compute."""
+    random, free_ns, owed = np.random.default_rng(7), 0, 0.0
+    kept = (0.05 * 960 + 0.95 * 64) / (document_share * 960 + (1 - document_share) * 64)
+    for number, at_ns in arrivals(6, 60):
+        share = document_share if is_ill(at_ns) else 0.05
+        if is_ill(at_ns) and random.random() >= kept:
+            continue
+        owed = owed % 1 + share
+        tokens, ns = (int(random.integers(640, 1280)), NEIGHBOUR) if owed >= 1 else (64, TENANT)
+        req = RequestId(number)
+        yield RequestArrived(t_ns=at_ns, req=req, tokens=tokens, ns=ns, text=f"r{number}")
+        yield RequestWaiting(t_ns=at_ns, req=req, reason=WaitReason.BUDGET)
+        start_ns = max(free_ns, at_ns)
+        free_ns = start_ns + tokens * MS // 16
+        yield from step(number, start_ns, free_ns, tokens)
+
+
+def test_more_of_the_long_prompts_that_always_came_is_a_shift_of_the_mix() -> None:
+    """Waiting behind them is no fault of a neighbour, as no more is asked for than before, and by nobody new."""
+    assert first_code(list(one_by_one(0.3))) == "MIX_SHIFT"
+    assert first_code(list(one_by_one(0.05))) is None
 
 
 class Loads:

@@ -31,6 +31,15 @@ def test_a_spell_is_left_out(seed: int) -> None:
     assert "had a spell of" in quiet.notes[0]
 
 
+def test_a_spike_that_is_known_is_left_out_however_mild() -> None:
+    """What the search found beside the window is in no reference, though the reference by itself shows nothing."""
+    known = (20 * SECOND, 30 * SECOND)
+    quiet = quiet_part(noisy(1), (10 * SECOND, 80 * SECOND), known=[known, (85 * SECOND, 90 * SECOND)], seed=1)
+
+    assert (30 * SECOND, 80 * SECOND) == quiet.stretch
+    assert ("the reference had a spell of 10 s in it, which was left out",) == quiet.notes
+
+
 def test_what_lies_before_serves_where_it_is_more() -> None:
     """Where the spell reaches to the window, as when a window was given too late, what lies before the spell serves."""
     quiet = quiet_part(noisy(1, slow=(65, 80)), (10 * SECOND, 80 * SECOND), seed=1)

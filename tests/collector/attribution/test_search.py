@@ -1,15 +1,30 @@
 """The search for spikes where a glance at all latencies is not enough: two spells in a run, or one small queue that fills."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
+from kvtrail_collector.attribution import attribute
 from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.window import choose
 from kvtrail_collector.window_scan import find_pairs, find_spells
 from kvtrail_collector.window_search import MAX_P_VALUE, search_windows
 from kvtrail_collector.window_series import Series, series_of
+from kvtrail_schema.events import (
+    Event,
+    PrefillChunk,
+    RequestArrived,
+    RequestFirstToken,
+    StepFinished,
+    StepStarted,
+)
+from kvtrail_schema.identity import RequestId, StepId
+from kvtrail_schema.reasons import PrefillReason
+from msgspec.structs import replace
 
 from tests.collector.attribution.populations import MS, population
 from tests.collector.attribution.queueing import SECOND, Fault, Load, simulate
+from tests.collector.attribution.synthetic import TENANT, stream_table
 
 RATE_PER_S = 40
 FIRST, SECOND_SPELL = (100 * SECOND, 130 * SECOND), (210 * SECOND, 240 * SECOND)
@@ -45,6 +60,35 @@ def test_both_of_two_spells_are_found(seed: int) -> None:
     assert choice is not None
     assert choice.others == tuple(found[1:])
     assert choice.reference[0] >= choice.others[0][1] or choice.reference[1] <= choice.others[0][0]
+
+
+def computed(seed: int) -> Iterator[Event]:
+    """Requests that are computed one after the other for 300 s, some of them slowly within two stretches."""
+    rng = np.random.default_rng(seed)
+    free_ns = 0
+    for number, at_ns in enumerate(np.sort(rng.uniform(0, 300 * SECOND, 3_600)).astype(np.int64).tolist(), start=1):
+        is_ill = any(start <= at_ns < end for start, end in (FIRST, SECOND_SPELL)) and rng.random() < 0.3
+        start_ns = max(free_ns, at_ns)
+        free_ns = start_ns + (90 * MS if is_ill else int(rng.uniform(5, 15) * MS))
+        req = RequestId(number)
+        yield RequestArrived(t_ns=at_ns, req=req, tokens=64, ns=TENANT, text=f"r{number}")
+        yield StepStarted(t_ns=start_ns, step=StepId(number))
+        yield PrefillChunk(t_ns=start_ns, req=req, step=StepId(number), tokens=64, reason=PrefillReason.NEW)
+        yield StepFinished(t_ns=free_ns, step=StepId(number), tokens=64, prefill_tokens=64)
+        yield RequestFirstToken(t_ns=free_ns, req=req)
+
+
+def test_the_answer_tells_of_the_other_spike() -> None:
+    """Who asks for the spike of a run with two gets the worse one explained, and is told where the other is."""
+    ordered = sorted(computed(0), key=lambda event: event.t_ns)
+    answer = attribute(stream_table([replace(event, seq=seq) for seq, event in enumerate(ordered, start=1)]), seed=1)
+    other = answer.other_spikes[0]
+
+    assert answer.window is not None
+    found = [(answer.window.start_ns, answer.window.end_ns), (other.start_ns, other.end_ns)]
+    assert len(answer.other_spikes) == 1
+    assert all(any(is_near(own, true) for own in found) for true in (FIRST, SECOND_SPELL))
+    assert other.requests > 200
 
 
 @pytest.mark.parametrize("seed", [0, 4])
