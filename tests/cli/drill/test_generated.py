@@ -112,6 +112,17 @@ def test_what_is_small_beside_a_restless_load_is_named(number: int) -> None:
     assert run.is_right, run
 
 
+def test_a_fault_beside_a_shift_is_not_dissolved_by_it() -> None:
+    """Where a shift leaves hardly any hits to lose, it is made smaller: what is computed again is a good part of all."""
+    struck = make(planned(20_016), packaged())
+    trace, span = struck.trace, struck.span
+    assert span is not None
+    within = span.has(trace.load.arrived_ns)
+
+    assert ("thrash", MIX) == planned(20_016).faults
+    assert trace.lost_tokens[within].sum() > 0.2 * trace.load.computed_tokens[within].sum()
+
+
 def test_a_shift_of_the_mix_leaves_a_neighbour_alone(recorded: Recorded) -> None:
     """Where a flood comes with a shift, all of the flood comes: else there is no fault to be found."""
     flooded = made(recorded, "tenant-flood", 60.0, requests=2000)

@@ -12,7 +12,7 @@ from kvtrail_cli.drill.generated.mechanism import FAULTS, Fault, Mechanism, Scen
 from kvtrail_cli.drill.generated.plan import Planned
 from kvtrail_cli.drill.generated.recorded import Recorded
 from kvtrail_cli.drill.generated.simulate import Trace, simulate
-from kvtrail_cli.drill.score import NONE
+from kvtrail_cli.drill.score import MIX, NONE
 
 REQUESTS: Final = (10_000, 12_000)
 LIFTS: Final = (0.10, 4.0)
@@ -54,30 +54,55 @@ def _quiet_world(rng: np.random.Generator) -> tuple[str, ...]:
 
 
 def _struck(plan: Planned, recorded: Recorded, load: Load, rng: np.random.Generator) -> Made:
-    """A population with faults, whose tail is to grow by something within `LIFTS`."""
+    """A population with faults, whose tail is to grow by something within `LIFTS`; where the mix shifts too, by their doing."""
     ground = _Ground(load, _span(load, rng), int(rng.integers(2**32)))
-    place = rng.random()
-    made = _try(plan, recorded, ground, place)
+    places = _Places(rng.random(), plan.faults)
+    made = _try(plan, recorded, ground, places)
     for _ in range(_TRIES - 1):
-        lift = lift_of(made.trace, ground.span)
-        if lift < LIFTS[0]:
-            place += (1 - place) / 2
-        elif lift > LIFTS[1]:
-            place /= 2
-        else:
+        lift = _lift_of_faults(plan, recorded, ground, places, made)
+        if LIFTS[0] <= lift <= LIFTS[1]:
             break
-        made = _try(plan, recorded, ground, place)
+        places = places.harder() if lift < LIFTS[0] else places.milder()
+        made = _try(plan, recorded, ground, places)
     return made
 
 
-def _try(plan: Planned, recorded: Recorded, ground: _Ground, place: float) -> Made:
-    """Strike with every fault at the same place of its range."""
+class _Places:
+    """Where in their ranges all faults are struck; a shift beside them has a place of its own, and gives way to them."""
+
+    def __init__(self, place: float, faults: tuple[str, ...], shift: float | None = None) -> None:
+        self.place, self._faults, self._shift = place, faults, place if shift is None else shift
+
+    def of(self, fault: str) -> float:
+        """From 0 to 1."""
+        return self._shift if fault == MIX and len(self._faults) > 1 else self.place
+
+    def harder(self) -> "_Places":
+        """Half way to the strongest, and half the shift."""
+        return _Places(self.place + (1 - self.place) / 2, self._faults, self._shift / 2)
+
+    def milder(self) -> "_Places":
+        """Half way to the mildest."""
+        return _Places(self.place / 2, self._faults, self._shift)
+
+
+def _lift_of_faults(plan: Planned, recorded: Recorded, ground: _Ground, places: _Places, made: Made) -> float:
+    """By how much the tail is longer than before the span; beside a shift, than the shift alone makes it."""
+    lift = lift_of(made.trace, ground.span)
+    if MIX not in plan.faults or len(plan.faults) == 1:
+        return lift
+    alone = _try(plan, recorded, ground, places, struck=(MIX,))
+    return (1 + lift) / (1 + lift_of(alone.trace, ground.span)) - 1
+
+
+def _try(plan: Planned, recorded: Recorded, ground: _Ground, places: _Places, struck: tuple[str, ...] | None = None) -> Made:
+    """Strike with every fault, or with those that are named, in the world of all."""
     rng = np.random.default_rng(ground.seed)
     scene = Scene(ground.load, world_of(plan.faults), Mechanism(), ground.span)
-    for name in plan.faults:
+    for name in plan.faults if struck is None else struck:
         fault = FAULTS[name]
-        scene = fault.strike(scene, ground.span, value_at(fault, place), rng)
-    return Made(simulate(scene, recorded, rng), ground.span, value_at(FAULTS[plan.faults[0]], place))
+        scene = fault.strike(scene, ground.span, value_at(fault, places.of(name)), rng)
+    return Made(simulate(scene, recorded, rng), ground.span, value_at(FAULTS[plan.faults[0]], places.place))
 
 
 def value_at(fault: Fault, place: float) -> float:
