@@ -5,6 +5,7 @@ looks up before it makes room, and makes room on host alone, by letting go of co
 to host stays there until it is used, given up, or past its deadline.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -55,6 +56,8 @@ class Candidate:
     fetched: set[tuple[BlockId, Tier]] = field(default_factory=set)
     """What was tried once is not tried again: whatever took it away would take it again."""
     told: set[tuple[BlockId, PrefetchSkipReason]] = field(default_factory=set)
+    was_refused: bool = False
+    """There was no room for it at the last try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ class Prefetcher:
         self._settings = context.settings.prefetch
         self._book = context.prefetches
         self._book.on_end = self._let_go
+        self._spent: deque[Copy] = deque(maxlen=max(context.host.slots, 1))
+        self._host_is_full = False
         self._hints: dict[str, Candidate] = {}
         self._waiting: dict[RequestId, Candidate] = {}
         self._next_ns = 0
@@ -93,6 +98,7 @@ class Prefetcher:
         if not self._settings.is_on or self._is_closing or now_ns < self._next_ns:
             return
         self._next_ns = now_ns + self._settings.interval_ns
+        self._host_is_full = False
         self._review(now_ns)
         for sequence, _ in zip(sequences, range(self._settings.lookahead), strict=False):
             self._fetch(self._candidate(sequence, now_ns, ahead_tokens), now_ns)
@@ -191,7 +197,8 @@ class Prefetcher:
         if now_ns > candidate.deadline_ns:
             return
         dst = self._destination(candidate)
-        if dst in self._context.degraded.closed:
+        is_in_vain = dst is Tier.HOST and self._host_is_full and candidate.was_refused
+        if is_in_vain or dst in self._context.degraded.closed:
             return
         sources = list(self._sources(candidate, dst, now_ns))
         if not sources:
@@ -254,7 +261,8 @@ class Prefetcher:
         fitting = plan.sources[: self._room_on_host()] if plan.dst is Tier.HOST else plan.sources
         made = [self._row(source, plan.dst, now_ns, candidate.req) for source in fitting]
         rows = [row for row in made if row is not None]
-        if len(rows) < len(blocks):
+        candidate.was_refused = len(rows) < len(blocks)
+        if candidate.was_refused:
             self._skip(candidate, blocks[len(rows) : len(rows) + 1], PrefetchSkipReason.NO_ROOM)
         if rows:
             self._queue(candidate, rows, now_ns)
@@ -269,7 +277,7 @@ class Prefetcher:
         pool, owner = self._context.pools[dst], source.block.owner
         if self._residency.room_in_quota(dst, owner) < 1:
             return None
-        if dst is Tier.HOST and pool.free <= self._context.settings.host_low_slots and not self._make_room():
+        if dst is Tier.HOST and pool.free <= self._context.settings.host_low_slots and not self._makes_room():
             return None
         slot = pool.take(owner)
         if slot is None:
@@ -279,15 +287,29 @@ class Prefetcher:
         self._residency.pin(source, req)
         return Row(source.block, source, target)
 
-    def _make_room(self) -> bool:
-        """Let go of a host copy whose turn it is soon, if nvme has it too and no prefetch brought it for somebody else."""
-        for victim in self._context.host.victims(self._context.settings.op_blocks):
-            stored = self._context.nvme.find(victim.block.id)
-            is_kept = self._book.find(victim) is not None or stored is None or stored.state is not CopyState.READY
-            if not is_kept:
-                self._residency.evict(victim, EvictReason.PREFETCH_ROOM)
-                return True
-        return False
+    def _makes_room(self) -> bool:
+        """Whether a host copy could be let go of; where none could be once, none is looked for again in this turn."""
+        victim = None if self._host_is_full else self._victim()
+        self._host_is_full = victim is None
+        if victim is not None:
+            self._residency.evict(victim, EvictReason.PREFETCH_ROOM)
+        return victim is not None
+
+    def _victim(self) -> Copy | None:
+        """What was fetched for nobody, the oldest first; else a copy whose turn it is soon, which no prefetch brought for
+        somebody else. Nvme has either of them too.
+        """
+        while self._spent:
+            copy = self._spent.popleft()
+            if self._context.host.find(copy.block.id) is copy and copy.refs == 0 and self._is_spare(copy):
+                return copy
+        soon = self._context.host.victims(self._context.settings.op_blocks)
+        return next((copy for copy in soon if self._is_spare(copy)), None)
+
+    def _is_spare(self, copy: Copy) -> bool:
+        """Whether nvme has the block of a host copy, and no prefetch that is not over brought it."""
+        stored = self._context.nvme.find(copy.block.id)
+        return self._book.find(copy) is None and stored is not None and stored.state is CopyState.READY
 
     def _queue(self, candidate: Candidate, rows: list[Row], now_ns: int) -> None:
         """Issue one op; its queue had room."""
@@ -327,7 +349,9 @@ class Prefetcher:
                 self._residency.evict(row.source, EvictReason.ABORT)
 
     def _let_go(self, entry: Issued) -> None:
-        """A copy that was kept for somebody is like any other from here on."""
+        """A copy that was kept for somebody is like any other from here on; one of no use is the first to leave."""
+        if entry.doomed is not None and entry.is_ready and entry.target.tier is Tier.HOST:
+            self._spent.append(entry.target)
         if entry.is_held:
             entry.is_held = False
             self._residency.unpin(entry.target, self._context.clock.now_ns(), entry.req)

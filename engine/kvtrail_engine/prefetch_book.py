@@ -191,6 +191,7 @@ class PrefetchBook:
     def _waste(self, entry: Issued, reason: PrefetchWasteReason) -> None:
         """A block was of no use."""
         block = entry.target.block
+        entry.doomed = reason
         del self._open[entry.target]
         self._wasted += 1
         self._emit.prefetch_wasted(entry.prefetch, block.id, reason, block.ns)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,11 @@ def on_host(engine: Engine, number: int) -> int:
     """How many of a prompt's blocks lie on host."""
     blocks = engine.blocks_of(ask(number))
     return engine.ask(lambda: sum(engine.context.host.find(block.id) is not None for block in blocks))
+
+
+def is_on_host(engine: Engine, number: int) -> bool:
+    """Whether all of a prompt's blocks lie on host."""
+    return on_host(engine, number) == 5
 
 
 def press(engine: Engine) -> None:
@@ -120,6 +126,22 @@ def test_host_keeps_a_share_for_others(data_dir: Path, start_engine: StartEngine
     settle(engine)
 
     assert 6 == len(recorded.of(PrefetchIssued))
+
+
+def test_what_was_fetched_for_nobody_is_the_first_to_leave(data_dir: Path, start_engine: StartEngine) -> None:
+    """On a host full of what lies nowhere else, the next of a session's documents takes the last one's place."""
+    engine = start_engine(tiny(data_dir, host=TierSettings(slots=25), host_low_slots=0, prefetch=ON))
+    stored(engine, Tier.NVME, 1, 2)
+    for number in range(100, 104):
+        engine.submit(ask(number)).result(10)
+        settle(engine)
+    for number in (1, 2):
+        engine.hint("s", ask(number), 300 * MS)
+        until(partial(is_on_host, engine, number))
+        settle(engine)
+
+    assert 0 == on_host(engine, 1)
+    assert [5] * 4 == [on_host(engine, number) for number in range(100, 104)]
 
 
 def test_what_lies_on_the_remote_is_fetched_to_host(

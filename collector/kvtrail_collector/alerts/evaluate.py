@@ -55,7 +55,8 @@ class Evaluator:
         changes: list[Change] = []
         for rule in self.rules:
             for key, value in self._figures(rule, now_s, asked) if rule.is_on else ():
-                state, turn = step(self.states.get(key, AlertState()), rule, value, now_ns)
+                hidden = self._is_hidden(rule, key.engine, now_s)
+                state, turn = step(self.states.get(key, AlertState()), rule, value, now_ns, is_hidden=hidden)
                 self.states[key] = state
                 if value is None and state.phase is Phase.QUIET and MEASURES[rule.measure].gathered is Gathered.ASKED:
                     del self.states[key]
@@ -99,6 +100,12 @@ class Evaluator:
                 return self._ratio(rule, subject, now_s)
             case _:
                 return self._windows.latest(subject, now_s, is_high_bad=rule.fires_above)
+
+    def _is_hidden(self, rule: Rule, engine: str, now_s: int) -> bool:
+        """Whether an action keeps back as much as the figure of a rule is made of."""
+        held_back = MEASURES[rule.measure].held_back
+        subject = Subject(engine, held_back, "")
+        return bool(held_back) and self._windows.count(subject, now_s, rule.window_s) >= rule.least
 
     def _ratio(self, rule: Rule, subject: Subject, now_s: int) -> float | None:
         """The tail of a spread over the middle of its baseline."""

@@ -22,14 +22,24 @@ class Measure(NamedTuple):
 
     gathered: Gathered
     meaning: str
+    held_back: str = ""
+    """The subject that counts what an engine does without because it was asked to; empty: no action hides this figure."""
 
+
+HELD_BACK: Final = "prefetch_held_back"
+"""The subject under which fetches are counted that an action keeps back; no rule looks at it alone."""
 
 MEASURES: Final[dict[str, Measure]] = {
     "restore_over_recompute": Measure(
         Gathered.SPREAD, "P95 of what requests waited for a restore, over the median estimate of recompute"
     ),
     "thrash_share": Measure(Gathered.SHARE, "prompt tokens computed again because their blocks were evicted, of all computed"),
-    "prefetch_waste_share": Measure(Gathered.SHARE, "prefetched blocks that were wasted, of those used or wasted"),
+    "prefetch_waste_share": Measure(
+        Gathered.SHARE, "prefetched blocks that were wasted, of those used or wasted", held_back=HELD_BACK
+    ),
+    "prefetch_unused_share": Measure(
+        Gathered.SHARE, "prefetched blocks that were wasted or called off, of those and the used ones", held_back=HELD_BACK
+    ),
     "gpu_idle_pct": Measure(Gathered.LATEST, "the time in percent in which the device did nothing"),
     "checksum_mismatches": Measure(Gathered.COUNT, "loads whose bytes were not what was stored"),
     "cross_namespace_hits": Measure(Gathered.COUNT, "hits on blocks of another namespace than the request's"),

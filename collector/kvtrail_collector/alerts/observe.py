@@ -8,9 +8,16 @@ from typing import Final, NamedTuple
 import numpy as np
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.kinds import Kind
-from kvtrail_schema.reasons import PrefillReason, SwapInFailReason, SwapOutFailReason
+from kvtrail_schema.reasons import (
+    PrefetchCancelReason,
+    PrefetchSkipReason,
+    PrefillReason,
+    SwapInFailReason,
+    SwapOutFailReason,
+)
 
 from kvtrail_collector.alerts.batch import NONE, Ints, Rows, tier_name
+from kvtrail_collector.alerts.measures import HELD_BACK
 from kvtrail_collector.alerts.windows import Sample, Subject, Windows
 
 RECOMPUTE_BASE: Final = "recompute_estimate"
@@ -25,6 +32,9 @@ _CONNECTOR_ERRORS: Final = np.array(
     ]
 )
 """Failures that say that the other side does not work; the others say something of a block, or nothing."""
+
+_NOT_ITS_FAULT: Final = np.array([PrefetchCancelReason.DEGRADED.value, PrefetchCancelReason.SHUTDOWN.value])
+"""Why prefetches are called off that might have been used."""
 
 _LEVELS: Final = {
     "pinned_bytes": "pinned_bytes",
@@ -57,6 +67,7 @@ class Observer:
         """Take in the rows of one stream."""
         self._restores(rows, now_s)
         self._shares(rows, now_s)
+        self._unused(rows, now_s)
         self._failures(rows, now_s)
         self._levels(rows, now_s)
         self._foreign_hits(rows, now_s)
@@ -86,6 +97,19 @@ class Observer:
         tokens = rows.ints("tokens")[chunks].astype(float)
         again = tokens * (rows.ints("reason")[chunks] == PrefillReason.EVICTED.value)
         self._windows.add_counts(self._subject(rows, "thrash_share"), rows.second[chunks], now_s, again, tokens)
+
+    def _unused(self, rows: Rows, now_s: int) -> None:
+        """Prefetches that came to nothing, read or not; and those that an action keeps back, which show that it hides them."""
+        reasons = rows.ints("reason")
+        ended = rows.of(Kind.PREFETCH_USED, Kind.PREFETCH_WASTED, Kind.PREFETCH_CANCELLED)
+        called_off = rows.kind[ended] == Kind.PREFETCH_CANCELLED
+        ended = ended[~(called_off & np.isin(reasons[ended], _NOT_ITS_FAULT))]
+        unused = (rows.kind[ended] != Kind.PREFETCH_USED).astype(float)
+        subject = self._subject(rows, "prefetch_unused_share")
+        self._windows.add_counts(subject, rows.second[ended], now_s, unused, np.ones(len(ended)))
+        skipped = rows.of(Kind.PREFETCH_SKIPPED)
+        kept = skipped[reasons[skipped] == PrefetchSkipReason.DEGRADED.value]
+        self._windows.add_counts(self._subject(rows, HELD_BACK), rows.second[kept], now_s, np.ones(len(kept)))
 
     def _failures(self, rows: Rows, now_s: int) -> None:
         """Checksums that did not hold, and failures one after another; the op's slower end is whose they are."""

@@ -44,6 +44,8 @@ class Rule(
     """So long it must be beyond `raise` before it fires."""
     hold_s: _Seconds = 30.0
     """So long it must be clear before the alert ends, and the action with it."""
+    trial_s: _Seconds = 300.0
+    """While an action hides the figure, and there is something that it keeps back, the alert ends only after this."""
     least: Annotated[int, Meta(ge=1)] = 1
     """With fewer observations in the window there is no figure."""
     action: str = ""

@@ -31,11 +31,15 @@ class Turn(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AlertState:
-    """One rule at one subject. `since_ns` is when it came into its phase, by the monotonic clock; `value` the last figure."""
+    """One rule at one subject. `since_ns` is when it came into its phase, by the monotonic clock; `value` the last figure.
+
+    `fired_ns` is when it fired last.
+    """
 
     phase: Phase = Phase.QUIET
     since_ns: int = 0
     value: float | None = None
+    fired_ns: int = 0
 
     @property
     def is_firing(self) -> bool:
@@ -43,23 +47,30 @@ class AlertState:
         return self.phase in {Phase.FIRING, Phase.CLEARING}
 
 
-def step(state: AlertState, rule: Rule, value: float | None, now_ns: int) -> tuple[AlertState, Turn]:
-    """The state after a look. Without a figure nothing is raised, and what fires is clear."""
+def step(
+    state: AlertState, rule: Rule, value: float | None, now_ns: int, *, is_hidden: bool = False
+) -> tuple[AlertState, Turn]:
+    """The state after a look. Without a figure nothing is raised, and what fires is clear.
+
+    `is_hidden`: an action keeps back what would be looked at, so that a good figure, or none, says nothing. What fires goes on
+    then, until its trial is due: what is kept back may have become harmless, and only letting it through tells.
+    """
     state = replace(state, value=value)
     if state.is_firing:
-        return _while_firing(state, rule, value, now_ns)
+        is_kept = is_hidden and now_ns - state.fired_ns < rule.trial_s * _NS_S
+        return _while_firing(state, rule, now_ns, is_clear=_is_clear(rule, value) and not is_kept)
     if not _is_raised(rule, value):
         return (state if state.phase is Phase.QUIET else replace(state, phase=Phase.QUIET, since_ns=now_ns)), Turn.NONE
     if state.phase is Phase.QUIET:
         state = replace(state, phase=Phase.PENDING, since_ns=now_ns)
     if now_ns - state.since_ns < rule.for_s * _NS_S:
         return state, Turn.NONE
-    return replace(state, phase=Phase.FIRING, since_ns=now_ns), Turn.FIRED
+    return replace(state, phase=Phase.FIRING, since_ns=now_ns, fired_ns=now_ns), Turn.FIRED
 
 
-def _while_firing(state: AlertState, rule: Rule, value: float | None, now_ns: int) -> tuple[AlertState, Turn]:
+def _while_firing(state: AlertState, rule: Rule, now_ns: int, *, is_clear: bool) -> tuple[AlertState, Turn]:
     """It ends once it was clear all through the hold time; anything else in between begins that time anew."""
-    if not _is_clear(rule, value):
+    if not is_clear:
         return (state if state.phase is Phase.FIRING else replace(state, phase=Phase.FIRING, since_ns=now_ns)), Turn.NONE
     if state.phase is Phase.FIRING:
         state = replace(state, phase=Phase.CLEARING, since_ns=now_ns)

@@ -32,7 +32,7 @@ class HintStorm(Drill):
     name = "hint-storm"
     tier = Tier.NVME
 
-    def __init__(self, seed: int = 0, sessions: int = 28) -> None:
+    def __init__(self, seed: int = 0, sessions: int = 64) -> None:
         self._random = np.random.default_rng((seed, 6))
         self._sessions = sessions
         self._documents: list[RequestSpec] = []

@@ -23,9 +23,9 @@ SESSION = Session(RunResult("cpu-emulated", "floors: none", 0, 1, ()), 1, 1, del
 GOOD = StormRun(0, 3.0, 12.0, stalled=False, fired=1, reference_p99_ms=10.0, storm_p99_ms=90.0, after_p99_ms=11.0)
 
 
-def latencies(before_ms: float, after_ms: float) -> Latencies:
+def latencies(before_ms: float, after_ms: float, storm_ms: float = 90.0) -> Latencies:
     """A run in which every request of a stretch took as long."""
-    return Latencies([int(before_ms * 1e6)] * 10, [90_000_000] * 10, [int(after_ms * 1e6)] * 10)
+    return Latencies([int(before_ms * 1e6)] * 10, [int(storm_ms * 1e6)] * 10, [int(after_ms * 1e6)] * 10)
 
 
 def request(arrived_s: float, ttft_s: float | None) -> RequestResult:
@@ -56,10 +56,17 @@ def test_storms_pass_where_all_that_is_promised_holds(changed: dict[str, object]
     assert (10.0, 90.0, after_ms) == (found.reference_p99_ms, found.storm_p99_ms, found.after_p99_ms)
 
 
+def test_a_storm_that_nobody_feels_proves_nothing() -> None:
+    """An action that comes in time for nothing is no pass: the tail has to have been plainly worse."""
+    found = [storms_of([GOOD], [latencies(10.0, 11.0, storm_ms)], SESSION).passed for storm_ms in (29.9, 30.1)]
+
+    assert [False, True] == found
+
+
 def test_a_request_counts_where_it_arrived() -> None:
     """Warm-up and the two seconds after the action count nowhere; who got no token counts with all its time."""
-    arrived = [1.0, 3.0, 8.5, 11.0, 13.0]
-    found = by_stretch([*(request(at, 0.5) for at in arrived), request(9.0, None)], 0, 8 * S, int(10.5 * S))
+    arrived = [13.0, 15.0, 20.5, 23.0, 25.0]
+    found = by_stretch([*(request(at, 0.5) for at in arrived), request(21.0, None)], 0, 20 * S, int(22.5 * S))
 
     assert ([S // 2], [S // 2, 5 * S], [S // 2]) == found
 

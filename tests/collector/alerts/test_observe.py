@@ -20,6 +20,8 @@ from kvtrail_schema.events import (
     CopyWaited,
     Event,
     Invalidated,
+    PrefetchCancelled,
+    PrefetchSkipped,
     PrefillChunk,
     PrefixHit,
     RecomputeChosen,
@@ -27,8 +29,14 @@ from kvtrail_schema.events import (
     SwapInFailed,
     SwapInLoaded,
 )
-from kvtrail_schema.identity import BlockId, EventId, NamespaceId, OpId, RequestId, Slot, StepId
-from kvtrail_schema.reasons import InvalidateReason, PrefillReason, SwapInFailReason
+from kvtrail_schema.identity import BlockId, EventId, NamespaceId, OpId, PrefetchId, RequestId, Slot, StepId
+from kvtrail_schema.reasons import (
+    InvalidateReason,
+    PrefetchCancelReason,
+    PrefetchSkipReason,
+    PrefillReason,
+    SwapInFailReason,
+)
 
 from tests.collector.alerts.stories import ENGINE, NOW_S, prefetches, rows_of, rule
 
@@ -72,6 +80,34 @@ def test_waste_is_a_share_of_a_window() -> None:
 
     assert {"": 0.25} == figures("prefetch_waste_share", old, new)
     assert {"": None} == figures("prefetch_waste_share", old, new, least=5)
+
+
+def test_what_is_called_off_was_asked_for_and_not_used() -> None:
+    """Not what an action, or the end of the engine, called off: that might have been used."""
+    reasons = [*[PrefetchCancelReason.SUPERSEDED] * 7, *[PrefetchCancelReason.DEGRADED] * 50, PrefetchCancelReason.SHUTDOWN]
+    called_off = [PrefetchCancelled(prefetch=PrefetchId(n), block=BlockId(n), reason=each) for n, each in enumerate(reasons)]
+    both = (numbered(called_off), prefetches(NOW_S, used=2, wasted=1))
+
+    assert {"": 0.8} == figures("prefetch_unused_share", *both)
+    assert {"": pytest.approx(1 / 3)} == figures("prefetch_waste_share", *both)
+
+
+@pytest.mark.parametrize(
+    ("reason", "ends"),
+    [(PrefetchSkipReason.DEGRADED, []), (PrefetchSkipReason.NO_ROOM, [Turn.CLEARED])],
+)
+@pytest.mark.parametrize("measure", ["prefetch_waste_share", "prefetch_unused_share"])
+def test_what_an_action_keeps_back_keeps_its_alert(measure: str, reason: PrefetchSkipReason, ends: list[Turn]) -> None:
+    """An engine that would fetch as much as before, and must not, is not safe yet; one that has no room is."""
+    windows = Windows()
+    observer, evaluator = Observer(windows), Evaluator([rule(measure=measure, least=4)], windows)
+    observer.observe(rows_of(prefetches(NOW_S, wasted=9)), NOW_S)
+    evaluator.look(0, NOW_S, Asked({}))
+    skipped = [PrefetchSkipped(prefetch=PrefetchId(n), block=BlockId(n), reason=reason) for n in range(4)]
+    observer.observe(rows_of(numbered(skipped, NOW_S + 8)), NOW_S + 8)
+
+    assert ends == [change.turn for change in evaluator.look(8 * NS_S, NOW_S + 8, Asked({}))]
+    assert [] == [change.turn for change in evaluator.look(9 * NS_S, NOW_S + 9, Asked({})) if not ends]
 
 
 def test_one_commit_or_many_give_the_same() -> None:

@@ -53,3 +53,26 @@ def test_a_clearing_alert_that_is_bad_again_holds_anew() -> None:
         state, turn = step(state, rule(hold_s=3.0), value, second * NS_S)
 
     assert (Phase.CLEARING, Turn.NONE) == (state.phase, turn)
+
+
+def test_an_alert_does_not_end_because_its_action_hides_the_figure() -> None:
+    """While as much is kept back as would be looked at, a figure that is gone says nothing; once that is over, it is clear."""
+    hidden = [None] * 30
+
+    assert [(0, Turn.FIRED), (34, Turn.CLEARED)] == while_hidden([0.9, *hidden, *[None] * 5], hidden=30, hold_s=3.0)
+
+
+def test_what_stays_hidden_is_let_through_for_a_trial() -> None:
+    """Nobody knows what is kept back unless it is let through: after `trial_s` the alert ends, and fires anew if it must."""
+    found = while_hidden([0.9, *[None] * 15, 0.9], hidden=15, hold_s=3.0, trial_s=10.0)
+
+    assert [(0, Turn.FIRED), (13, Turn.CLEARED), (16, Turn.FIRED)] == found
+
+
+def while_hidden(values: list[float | None], hidden: int, **changes: float) -> list[tuple[int, Turn]]:
+    """When a rule fired and cleared, with an action that hides the figure of seconds 1 to `hidden`."""
+    state, found = AlertState(), []
+    for second, value in enumerate(values):
+        state, turn = step(state, rule(**changes), value, second * NS_S, is_hidden=1 <= second <= hidden)
+        found.append((second, turn))
+    return [(second, turn) for second, turn in found if turn is not Turn.NONE]
