@@ -92,25 +92,41 @@ def no_spike(searched: int, measure: Measure, device: str | None) -> Attribution
 
 
 def explain(
-    recording: Recording, choice: Choice, *, searched: bool, seed: int, population: Population | None = None
+    recording: Recording,
+    choice: Choice,
+    *,
+    searched: bool,
+    seed: int,
+    population: Population | None = None,
+    usual: Interval | None = None,
 ) -> Attribution:
     """As `attribute`, for a window and a reference that are chosen, and a recording of at least their requests.
 
-    The population need not be computed again where it is there; its places are those of the recording.
+    The population need not be computed again where it is there; its places are those of the recording. `usual` is the part
+    of the reference that is in the recording, where not all of it is: by it mechanisms are judged.
     """
-    explainer = _Explainer(recording, population or population_of(recording), choice, Measure.TTFT)
+    explainer = _Explainer(recording, population or population_of(recording), choice, Measure.TTFT, usual)
     return explainer.explain(searched=searched, seed=seed)
 
 
 class _Explainer:
     """Puts one answer together. Used once, by one thread."""
 
-    def __init__(self, recording: Recording, population: Population, choice: Choice, measure: Measure) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        population: Population,
+        choice: Choice,
+        measure: Measure,
+        usual: Interval | None = None,
+    ) -> None:
         self.recording, self.choice, self.measure, self.device = recording, choice, measure, device_of(recording)
         self.window = window_of(recording, population, choice.window)
         self.reference = window_of(recording, population, choice.reference)
         self.requests = population.arrived_in(*choice.window)
         self.reference_requests = population.arrived_in(*choice.reference)
+        self.usual = window_of(recording, population, usual or choice.reference)
+        self.usual_requests = population.arrived_in(*(usual or choice.reference))
         self.others = tuple(OtherSpike(*other, len(population.arrived_in(*other))) for other in choice.others)
         self.able = comparability(self.requests, self.reference_requests)
         self.blame = Blame(recording)
@@ -163,10 +179,10 @@ class _Explainer:
         return Case(
             recording=self.recording,
             window=self.window,
-            reference=self.reference,
+            reference=self.usual,
             reference_side=self.choice.side,
             requests=self.requests,
-            reference_requests=self.reference_requests,
+            reference_requests=self.usual_requests,
             excess=compared.excess,
             resamples=resamples,
             blame=self.blame,

@@ -19,6 +19,8 @@ from kvtrail_collector.questions.windows import places_in, windows_recording
 from kvtrail_collector.window import REFERENCE_IN_WINDOWS, Choice, choose
 from kvtrail_collector.window_search import search_windows
 
+MOST_USUAL: Final = 5_000
+"""By so many requests of the reference mechanisms are judged, those nearest to the window; excess and mix by all of it."""
 _WINDOWS_BEFORE: Final = REFERENCE_IN_WINDOWS + 3
 
 
@@ -47,9 +49,19 @@ def attribute_stored(
         return no_spike(len(population), measure, device(cursor))
     if choice is None:
         return attribute(event_rows(cursor, wanted, found), window, reference, seed=seed)
-    recording = windows_recording(cursor, wanted, _span(population, choice))
+    usual = nearest_part(population, choice)
+    recording = windows_recording(cursor, wanted, _span(population, choice.window, usual))
     placed = replace(population, place=places_in(recording, stored, wanted))
-    return explain(recording, choice, searched=window is None, seed=seed, population=placed)
+    return explain(recording, choice, searched=window is None, seed=seed, population=placed, usual=usual)
+
+
+def nearest_part(population: Population, choice: Choice, most: int = MOST_USUAL) -> Interval:
+    """The part of the reference that is nearest to the window, with so many requests at most: all of most references."""
+    start, end = choice.reference
+    arrived = population.arrived_in(start, end).arrived_ns
+    if len(arrived) <= most:
+        return start, end
+    return (int(arrived[-most]), end) if end <= choice.window[0] else (start, int(arrived[most]))
 
 
 def gap_span(window: Interval, reference: Interval | None) -> Interval:
@@ -63,8 +75,8 @@ def gap_span(window: Interval, reference: Interval | None) -> Interval:
     return first - _WINDOWS_BEFORE * length, last + (REFERENCE_IN_WINDOWS + 1) * length
 
 
-def _span(population: Population, choice: Choice) -> Interval:
+def _span(population: Population, window: Interval, usual: Interval) -> Interval:
     """The time in which the requests of both windows lived."""
-    low = min(choice.window[0], choice.reference[0])
-    own = population.arrived_in(low, max(choice.window[1], choice.reference[1]))
+    low = min(window[0], usual[0])
+    own = population.arrived_in(low, max(window[1], usual[1]))
     return low, int(np.max(own.arrived_ns + own.latency_ns, initial=low))

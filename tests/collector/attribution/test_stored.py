@@ -1,9 +1,10 @@
 """A spike is explained from kept ledgers and the rows of its windows as it is from all events."""
 
 import msgspec
+import pytest
 from kvtrail_collector.attribution import attribute
 from kvtrail_collector.ledger_keeper import LedgerKeeper
-from kvtrail_collector.questions.attribution import attribute_stored
+from kvtrail_collector.questions.attribution import attribute_stored, nearest_part
 from kvtrail_collector.questions.rows import event_rows, streams
 from kvtrail_collector.questions.windows import windows_recording
 from kvtrail_collector.testing import memory_store
@@ -48,3 +49,19 @@ def test_what_was_fetched_ahead_is_seen_by_block() -> None:
 
     assert [10, 20, 30] == rows.t_ns[ahead].tolist()
     assert [5, 5, 5] == rows.ids["block"][ahead].tolist()
+
+
+def test_of_a_long_reference_the_nearest_part_is_usual(slow_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Excess and mix are those of all of it, and the verdict is the same; the events of its far part are not read."""
+    with memory_store() as store:
+        store.submit(events_batch(slow_run.numbered())).result()
+        LedgerKeeper(store, SystemClock()).run_once()
+        with store.read() as cursor:
+            whole = attribute_stored(cursor, streams(cursor))
+            monkeypatch.setattr(nearest_part, "__defaults__", (200,))
+            part = attribute_stored(cursor, streams(cursor))
+    one, other = whole.verdicts[0], part.verdicts[0]
+
+    assert (whole.window, whole.reference, whole.components) == (part.window, part.reference, part.components)
+    assert (one.code, one.tier, one.share, one.confidence) == (other.code, other.tier, other.share, other.confidence)
+    assert float(one.evidence["reference_reads"]) > 2 * float(other.evidence["reference_reads"]) > 0
