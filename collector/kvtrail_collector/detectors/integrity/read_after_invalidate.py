@@ -8,21 +8,35 @@ from kvtrail_collector.detectors.rule import Basis, Evidence, Family, Need, Rule
 
 _QUESTION: Final = """
 WITH gone AS (
-    SELECT engine, block, min(t_ns) AS t_ns, arg_min(reason, t_ns) AS reason FROM window_events JOIN streams USING (stream_id)
-    WHERE kind = kind_no('invalidated') GROUP BY ALL
+    SELECT engine, block, tier, t_ns, reason FROM window_events JOIN streams USING (stream_id)
+    WHERE kind = kind_no('invalidated')
+), first AS (SELECT engine, block, min(t_ns) AS first_ns FROM gone GROUP BY ALL
+), made AS (
+    SELECT engine, block, tier, t_ns FROM window_events JOIN streams USING (stream_id)
+    WHERE kind = kind_no('block_created') AND block IN (SELECT block FROM gone)
 ), read AS (
-    SELECT own.stream_id, own.seq, own.t_ns, own.block, own.tier, own.ns, gone.t_ns AS gone_ns, gone.reason, streams.engine
-    FROM window_events AS own JOIN streams USING (stream_id) JOIN gone ON gone.engine = streams.engine
-        AND gone.block = own.block
-    WHERE own.kind = kind_no('attention_read') AND own.t_ns > gone.t_ns
+    SELECT own.stream_id, own.seq, own.t_ns, own.block, own.tier, own.ns, engine, first_ns
+    FROM window_events AS own JOIN streams USING (stream_id) JOIN first USING (engine, block)
+    WHERE own.kind = kind_no('attention_read') AND own.t_ns > first_ns
+), judged AS (
+    SELECT read.*, made.t_ns AS made_ns, made.tier AS made_tier FROM read ASOF LEFT JOIN made
+    ON made.engine = read.engine AND made.block = read.block AND made.t_ns <= read.t_ns
+), bad AS (
+    SELECT own.stream_id, own.seq, own.t_ns, own.block, own.tier, own.ns, min(gone.t_ns) AS gone_ns,
+        arg_min(gone.reason, gone.t_ns) AS reason
+    FROM judged AS own JOIN gone ON gone.engine = own.engine AND gone.block = own.block AND gone.t_ns < own.t_ns
+    WHERE coalesce(made_ns < first_ns, true)
+        OR (gone.t_ns > made_ns AND (gone.tier IS NULL OR gone.tier = own.tier OR gone.tier = made_tier))
+    GROUP BY ALL
 )
-SELECT read.tier, any_value(read.ns) AS ns, count(*) AS reads, count(*) AS cases, hex16(arg_min(read.block, read.seq)) AS block,
-    reason_name(mode(read.reason)) AS invalidated_for, max(read.t_ns - gone_ns) / 1e6 AS longest_after_ms, 0 AS touched_ns,
-    refs_of(read.stream_id, read.seq) AS refs
-FROM read WHERE NOT EXISTS (
-    SELECT 1 FROM window_events AS fresh JOIN streams AS home USING (stream_id) WHERE fresh.kind = kind_no('block_created')
-        AND home.engine = read.engine AND fresh.block = read.block AND fresh.t_ns >= gone_ns AND fresh.t_ns <= read.t_ns
-) GROUP BY read.stream_id, read.tier
+SELECT tier, any_value(ns) AS ns, count(*) AS reads, count(*) AS cases, hex16(arg_min(block, seq)) AS block,
+    reason_name(mode(reason)) AS invalidated_for, max(t_ns - gone_ns) / 1e6 AS longest_after_ms, 0 AS touched_ns,
+    refs_of(stream_id, seq) AS refs
+FROM bad GROUP BY stream_id, tier
+"""
+"""A block that was made anew may be read until it is invalidated again: where it is read, or where it was made.
+
+What is invalidated elsewhere after it was made anew is what was left of the old one.
 """
 
 RULE: Final = Rule(
