@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, Protocol
 
-from kvtrail_collector.invariants.rows import Ints, Rows
+from kvtrail_collector.invariants.rows import ABSENT, Ints, Rows
 
 MOST_SHOWN: Final = 5
 
@@ -46,12 +46,13 @@ class Checker(Protocol):
 
 
 def found_at(code: str, rows: Rows, places: Ints, tiers: Ints | None = None, what: str = "") -> list[Found]:
-    """One finding a tier for some rows; one in no tier where none are given."""
+    """One finding a tier for some rows; one in no tier for those that name none, or where none are given."""
     if not len(places):
         return []
     if tiers is None:
         return [_one(code, rows, places, None, what)]
-    return [_one(code, rows, places[tiers == tier], tier, what) for tier in sorted(set(tiers.tolist()))]
+    named = sorted(set(tiers.tolist()))
+    return [_one(code, rows, places[tiers == tier], None if tier == ABSENT else tier, what) for tier in named]
 
 
 def _one(code: str, rows: Rows, places: Ints, tier: int | None, what: str) -> Found:
