@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 import duckdb
+import pyarrow as pa
 from kvtrail_schema.columns import COLUMNS, Width
 from kvtrail_schema.kinds import Kind
 
@@ -20,8 +22,11 @@ from kvtrail_collector.loss_shapes import Loss
 _WORD: Final = re.compile(r"\bwindow_\w+")
 _PARAMETER: Final = re.compile(r"\$(\w+)")
 _IDS: Final = frozenset({"ns", "req", "block", "parent", "op", "prefetch", "step", "id", "cause", "slot", "previous_epoch"})
+_FEW: Final = 20_000
+"""Fewer rows than these are copied."""
 _DECLARED: Final = ", ".join(str(kind.value) for kind in (Kind.TIER_DECLARED, Kind.NAMESPACE_DECLARED, Kind.MANIFEST_DECLARED))
-_DRILLS: Final = f"{Kind.FAULT_INJECTED.value}, {Kind.FAULT_CLEARED.value}"
+_DRILL_KINDS: Final = (Kind.FAULT_INJECTED.value, Kind.FAULT_CLEARED.value)
+_DRILLS: Final = ", ".join(map(str, _DRILL_KINDS))
 
 
 class Bounds(NamedTuple):
@@ -52,9 +57,8 @@ class Scene:
         self._has: dict[tuple[Kind, str], bool] = {}
         for macro in macros():
             cursor.execute(macro)
-        cursor.execute(_view(bounds or Bounds()))
+        census = _census(cursor, bounds or Bounds())
         self.streams: Final = {row[0]: row[1:] for row in cursor.execute(_STREAMS).fetchall()}
-        census = cursor.execute(_CENSUS).fetchall()
         self.kinds: Final = {int(kind): int(count) for kind, count, _, _ in census}
         self.start_ns: Final = min((first for _, _, first, _ in census), default=0)
         self.end_ns: Final = max((last for _, _, _, last in census), default=0)
@@ -67,6 +71,20 @@ class Scene:
         answer = self._cursor.execute(plain(question), used or None)
         names = [column[0] for column in answer.description or ()]
         return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+
+    def table(self, question: str) -> pa.Table:
+        """As `ask`, for answers of many rows."""
+        self._make_for(question)
+        return self._cursor.execute(plain(question)).to_arrow_table()
+
+    @contextmanager
+    def beside(self, name: str, table: pa.Table) -> Iterator[None]:
+        """Let questions see a table under a name."""
+        self._cursor.register(name, table)
+        try:
+            yield
+        finally:
+            self._cursor.unregister(name)
 
     def has(self, need: Need) -> bool:
         """Whether there is an event of one of the kinds, with one of the fields where it names any."""
@@ -120,9 +138,26 @@ _MOST: Final = 2**60
 """Larger figures cannot be true (36 years in nanoseconds), and would overflow sums: one of them must not blind a rule."""
 
 
-def _view(bounds: Bounds) -> str:
+def _census(cursor: duckdb.DuckDBPyConnection, bounds: Bounds) -> list[tuple[int, int, int, int]]:
+    """Make the view of the events, and count them by kind, with the first and last moment of each.
+
+    Terms that leave nothing out are not in the view: each costs every question as much as its own look at the kinds. Few rows
+    are copied: to read the text of the view anew would cost each question more than they do.
+    """
+    for is_plain in (True, False):
+        cursor.execute(_view(bounds, is_plain=is_plain))
+        census: list[tuple[int, int, int, int]] = cursor.execute(_CENSUS).fetchall()
+        if all(kind not in _DRILL_KINDS and -_MOST <= first <= last <= _MOST for kind, _, first, last in census):
+            break
+    if sum(count for _, count, _, _ in census) < _FEW:
+        cursor.execute("CREATE OR REPLACE TEMP TABLE window_rows AS FROM window_events")
+        cursor.execute("CREATE OR REPLACE TEMP VIEW window_events AS FROM window_rows")
+    return census
+
+
+def _view(bounds: Bounds, *, is_plain: bool) -> str:
     """The statement that bounds the events; a view takes no parameters, so that texts are quoted here."""
-    terms = [f"kind NOT IN ({_DRILLS})", f"t_ns BETWEEN -{_MOST} AND {_MOST}"]
+    terms = ["true"] if is_plain else [f"kind NOT IN ({_DRILLS})", f"t_ns BETWEEN -{_MOST} AND {_MOST}"]
     terms += [] if bounds.start_ns is None else [f"(t_ns >= {int(bounds.start_ns)} OR kind IN ({_DECLARED}))"]
     terms += [] if bounds.end_ns is None else [f"t_ns < {int(bounds.end_ns)}"]
     if bounds.engine is not None:

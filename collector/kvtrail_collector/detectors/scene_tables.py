@@ -10,11 +10,13 @@ WITH base AS (
         min(req) AS req, min(prefetch) AS prefetch, min(ns) AS ns, min(src) AS src, min(dst) AS dst, max(kind) AS kind,
         min(t_ns) FILTER (kind IN (kind_no('swap_in_queued'), kind_no('swap_out_queued'))) AS queued_ns,
         min(t_ns) FILTER (kind IN (kind_no('swap_in_started'), kind_no('swap_out_started'))) AS started_ns,
+        max(t_ns) AS last_ns,
         count(*) FILTER (kind IN (kind_no('swap_in_queued'), kind_no('swap_out_queued'))) AS queued_rows, min(seq) AS seq
     FROM window_events WHERE kind BETWEEN kind_no('swap_out_queued') AND kind_no('swap_in_failed') AND op IS NOT NULL
     GROUP BY stream_id, op
 ), closing AS (
-    SELECT stream_id, op, max(t_ns) AS closed_ns, count(*) AS closed_rows, sum(bytes) AS bytes, sum(tokens) AS tokens,
+    SELECT stream_id, op, max(t_ns) AS closed_ns, min(t_ns) AS first_closed_ns, count(*) AS closed_rows,
+        sum(bytes) AS bytes, sum(tokens) AS tokens,
         count(*) FILTER (kind IN (kind_no('swap_in_failed'), kind_no('swap_out_failed'))) AS failed_rows, max(reason) AS reason,
         bool_and(pinned) AS pinned, max(numa) AS numa, max(device_numa) AS device_numa
     FROM window_events WHERE kind IN (kind_no('swap_in_loaded'), kind_no('swap_in_failed'), kind_no('swap_out_written'),
@@ -34,9 +36,10 @@ WITH base AS (
     GROUP BY stream_id, op
 )
 SELECT base.stream_id, base.op, kind >= kind_no('swap_in_queued') AS is_load, req, prefetch, ns, src, dst,
-    greatest(src, dst) AS tier, queued_ns, started_ns, closed_ns, queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns,
-    CASE WHEN closed_rows > failed_rows THEN bytes END AS bytes, tokens, queued_rows, coalesce(closed_rows, 0) AS closed_rows,
-    coalesce(failed_rows, 0) AS failed_rows, reason, restore_estimate_ns, recompute_estimate_ns, pinned, numa, device_numa, seq
+    greatest(src, dst) AS tier, queued_ns, started_ns, closed_ns, first_closed_ns, last_ns,
+    queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns, CASE WHEN closed_rows > failed_rows THEN bytes END AS bytes, tokens,
+    queued_rows, coalesce(closed_rows, 0) AS closed_rows, coalesce(failed_rows, 0) AS failed_rows, reason,
+    restore_estimate_ns, recompute_estimate_ns, pinned, numa, device_numa, seq
 FROM base LEFT JOIN closing USING (stream_id, op) LEFT JOIN part USING (stream_id, op) LEFT JOIN estimate USING (stream_id, op)
 """
 """One row an op: one hop of one transfer."""
