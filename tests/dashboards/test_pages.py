@@ -211,10 +211,19 @@ def test_a_tier_at_which_many_wait_stands_out(open_place: OpenPlace) -> None:
 def test_a_tier_that_nobody_sampled_is_told(open_place: OpenPlace) -> None:
     """Transfers stay, where levels are absent."""
     blind = tiers() | {"levels": {"bucket_ms": 1_000, "now": [], "series": []}}
-    text = said(open_place(Place.TIERS, page_answers(tiers=blind))[0])
+    page = open_place(Place.TIERS, page_answers(tiers=blind))[0]
+    text = said(page)
 
     assert "No tier was sampled in this stretch of time." in text
     assert "Transfers" in text
+
+
+def test_sizes_in_tables_are_in_the_unit_of_those_beside_them(open_place: OpenPlace) -> None:
+    """MiB in the tiles and MiB in the tables: what a disk's maker calls a megabyte is another number."""
+    table = open_place(Place.TIERS, page_answers())[0].dataframe[0]
+
+    assert [4_096 / 2**20] == list(table.value["bytes"])
+    assert "moved, MiB" in table.proto.columns
 
 
 def test_prefetch_says_how_much_was_of_use_and_why_the_rest_was_not(open_place: OpenPlace) -> None:

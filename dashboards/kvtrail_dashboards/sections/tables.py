@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
+MIB: Final = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field, its title, and how its numbers are told: as `%.1f`, or `bytes`, or `share`; none for text."""
+    """A field, its title, and how its numbers are told: as `%.1f`, or `bytes` (in MiB), or `share`; none for text."""
 
     field: str
     title: str
@@ -20,7 +22,7 @@ class Column:
 
 def show_table(lines: Sequence[Any], columns: Sequence[Column]) -> None:
     """One row a line; `lines` are dataclasses with the columns' fields."""
-    rows = [tuple(getattr(line, column.field) for column in columns) for line in lines]
+    rows = [tuple(_value(line, column) for column in columns) for line in lines]
     frame = pd.DataFrame(rows, columns=[column.field for column in columns])
     config = {column.field: _config(column) for column in columns}
     st.dataframe(frame, hide_index=True, width="stretch", height="content", column_config=config)
@@ -38,4 +40,12 @@ def _config(column: Column) -> ColumnConfig:
         return st.column_config.TextColumn(column.title)
     if column.form == "share":
         return st.column_config.ProgressColumn(column.title, min_value=0, max_value=1, format="percent")
+    if column.form == "bytes":
+        return st.column_config.NumberColumn(f"{column.title}, MiB", format="%.1f")
     return st.column_config.NumberColumn(column.title, format=column.form)
+
+
+def _value(line: Any, column: Column) -> Any:
+    """What stands in a cell: bytes in the unit that all pages tell sizes in."""
+    value = getattr(line, column.field)
+    return value / MIB if column.form == "bytes" and value is not None else value
