@@ -26,4 +26,6 @@ def test_a_run_answers_in_its_shape() -> None:
 
     assert (100_000, 1_000) == (found.events, found.requests)
     assert found.critical_path_requests_per_s > 0
+    assert found.all_rules_ms_per_million >= sum(found.rules_ms_per_million.values()) > 0
+    assert found.watch_ns_per_event > 0
     assert min(found.attribution_s, found.why_s, found.diagnose_s, found.peer.duckdb_aggregate_s) > 0

@@ -21,7 +21,8 @@ class QueryBench(msgspec.Struct, frozen=True):
     are there. `ledgers_kept_requests_per_s` is the same from stored events to rows that are kept, which happens once a request.
     `population_s` reads all kept ledgers; `attribution_s` is the whole answer for a spike that is searched for. `why_s` is the
     median over some requests. `diagnose_s` has all codes, given the attribution. Times of one call each, the caches of the
-    answers left out. `rules_ms_per_million` is the cost of each code, and of each table that codes share, for a million events.
+    answers left out. `rules_ms_per_million` is the cost of each code, and of each table that codes share, for a million events;
+    `all_rules_ms_per_million` of all of them. `watch_ns_per_event` is what the watch of invariants takes beside ingest.
     """
 
     events: int
@@ -34,6 +35,8 @@ class QueryBench(msgspec.Struct, frozen=True):
     diagnose_s: float
     verdicts: tuple[str, ...]
     rules_ms_per_million: dict[str, float]
+    all_rules_ms_per_million: float
+    watch_ns_per_event: float
     peer: QueryPeers
     device: str | None = None
     schema: int = 1

@@ -46,6 +46,8 @@ def _view(found: QueryBench) -> Table:
         "dearest of them, ms a million events": ", ".join(
             f"{name} {ms:.0f}" for name, ms in list(found.rules_ms_per_million.items())[:8]
         ),
+        "all codes, ms a million events": f"{found.all_rules_ms_per_million:.0f}",
+        "watching for broken invariants, µs an event": f"{found.watch_ns_per_event / 1000:.2f}",
         "verdicts": ", ".join(found.verdicts) or "none",
     }
     for name, value in rows.items():
