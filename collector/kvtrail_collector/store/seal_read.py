@@ -34,6 +34,7 @@ _OLDEST_NS: Final = -(2**63)
 
 SEALED_ORDER: Final = "stream_id, req, seq"
 """The order of rows in a sealed file."""
+_ORDERED_BY: Final = frozenset(SEALED_ORDER.split(", "))
 
 
 class Prefix(NamedTuple):
@@ -120,11 +121,13 @@ def rows_of(cursor: duckdb.DuckDBPyConnection, due: Due) -> Iterable[pa.RecordBa
 
 
 def _used(cursor: duckdb.DuckDBPyConnection, prefix: Prefix) -> list[str]:
-    """The columns that hold anything: reading seventy empty ones would take most of the memory."""
+    """The columns that hold anything, and those that rows are sorted by: reading seventy empty ones would take most of the
+    memory.
+    """
     own = ["stream_id", *(COMMON_COLUMNS if prefix.table == COMMON else ALL_COLUMNS)]
     counts = ", ".join(f'count("{name}")' for name in own)
     found = cursor.execute(prefix.sql(counts)).fetchall()[0]
-    return [name for name, count in zip(own, found, strict=True) if count]
+    return [name for name, count in zip(own, found, strict=True) if count or name in _ORDERED_BY]
 
 
 def _list(columns: Iterable[str]) -> str:

@@ -14,8 +14,10 @@ from kvtrail_collector.store import Receipt, SealPolicy, Store, part_file, seal_
 from kvtrail_collector.store.hot import HOT_TABLES
 from kvtrail_collector.store.part_file import part_name
 from kvtrail_collector.store.ranges import RangeSet, SeqRange
+from kvtrail_schema.events import PrefetchReady
+from kvtrail_schema.identity import BlockId, PrefetchId
 
-from tests.collector.frames import EVENTS_A_REQUEST, HEARD_NS, batch, span
+from tests.collector.frames import EVENTS_A_REQUEST, HEARD_NS, batch, events_batch, span
 
 SECOND_NS = 1_000_000_000
 ROWS = 40
@@ -96,6 +98,16 @@ def count_touched(store: Store) -> int:
 def balance(store: Store) -> Loss:
     """The books, long after the last word."""
     return loss_of(store.accounts().values(), HEARD_NS + 1_000 * FRESH_NS)
+
+
+def test_a_part_may_hold_no_request_at_all(private_dir: Path, clock: HandClock) -> None:
+    """An engine that does nothing for anybody is sealed like any other, though nothing of it has what parts are sorted by."""
+    idle = [PrefetchReady(seq=seq, t_ns=seq, prefetch=PrefetchId(1), block=BlockId(seq)) for seq in span(1, 80)]
+    with opened(private_dir, clock) as store:
+        store.submit(events_batch(idle)).result()
+        store.seal_now()
+
+        assert (0, 0, 80) == (hot_rows(store), store.sealed().failures, store.sealed().rows)
 
 
 def test_sealed_events_are_seen_as_before(private_dir: Path, clock: HandClock) -> None:
