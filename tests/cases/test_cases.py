@@ -105,8 +105,9 @@ def test_spoiled_control_accuses_nobody(case: CaseFolder) -> None:
 
 
 def missing(lines: list[Line], rng: random.Random) -> list[str]:
-    """One line less, though not the last one, whose loss leaves no trace."""
-    place = rng.randrange(max(len(lines) - 1, 1))
+    """One line less, though not the last one of a stream, whose loss leaves no trace."""
+    last = {line.stream: place for place, line in enumerate(lines)}
+    place = rng.choice([place for place, line in enumerate(lines) if place != last[line.stream]] or [0])
     return written([*lines[:place], *lines[place + 1 :]])
 
 

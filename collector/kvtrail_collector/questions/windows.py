@@ -26,9 +26,8 @@ _PLAIN: Final = numbers(
     *(Kind.REQUEST_FIRST_TOKEN, Kind.REQUEST_FINISHED, Kind.REQUEST_CANCELLED, Kind.REQUEST_REJECTED),
     *(Kind.LOOKUP_FINISHED, Kind.PREFILL_CHUNK, Kind.COPY_WAITED, Kind.STEP_STARTED, Kind.STEP_FINISHED),
 )
-_AHEAD: Final = numbers(
-    *(Kind.PREFETCH_ISSUED, Kind.PREFETCH_READY, Kind.PREFETCH_USED, Kind.PREFETCH_WASTED, Kind.PREFETCH_CANCELLED)
-)
+_OUTCOMES: Final = numbers(Kind.PREFETCH_USED, Kind.PREFETCH_WASTED, Kind.PREFETCH_CANCELLED)
+_AHEAD: Final = f"{numbers(Kind.PREFETCH_ISSUED, Kind.PREFETCH_READY)}, {_OUTCOMES}"
 _COLUMNS: Final = (
     "stream_id, kind, seq, t_ns, ns, req, op, prefetch, step, reason, tokens, prefill_tokens, wait_ns, duration_ns"
 )
@@ -42,9 +41,12 @@ WHERE kind IN ({_PLAIN})
 UNION ALL SELECT *, NULL FROM ahead
 UNION ALL SELECT {_COLUMNS}, block, NULL FROM near
 WHERE kind = {Kind.SWAP_IN_QUEUED.value} AND block IN (SELECT block FROM ahead)
+UNION ALL SELECT {_COLUMNS}, block, NULL FROM events
+WHERE stream_id IN (SELECT unnest($streams::INTEGER[])) AND kind IN ({_OUTCOMES}) AND t_ns > $end_ns
 UNION ALL SELECT {_COLUMNS}, NULL, "text" FROM events
 WHERE stream_id IN (SELECT unnest($streams::INTEGER[])) AND kind IN ({_DECLARED})
 """  # noqa: S608  # constants of ours
+"""What became of prefetches is told whenever it is: whose work one waited for hangs on it."""
 
 
 def windows_recording(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow], span: Interval) -> Recording:

@@ -10,9 +10,10 @@ from kvtrail_collector.questions.windows import windows_recording
 from kvtrail_collector.testing import memory_store
 from kvtrail_schema.clock import SystemClock
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.events import Event, PrefetchIssued, PrefetchReady, RequestArrived, SwapInQueued
+from kvtrail_schema.events import Event, PrefetchIssued, PrefetchReady, PrefetchWasted, RequestArrived, SwapInQueued
 from kvtrail_schema.identity import BlockId, OpId, PrefetchId, RequestId
 from kvtrail_schema.kinds import Kind
+from kvtrail_schema.reasons import PrefetchWasteReason
 
 from tests.collector.attribution.synthetic import Run
 from tests.collector.frames import events_batch
@@ -32,23 +33,24 @@ def test_stored_is_what_events_say(slow_run: Run) -> None:
 
 
 def test_what_was_fetched_ahead_is_seen_by_block() -> None:
-    """Reads on demand of blocks that are being fetched ahead are there, with their blocks: the two are matched by them."""
+    """Reads on demand of blocks that are being fetched ahead are there, with their blocks, and what became of it long after."""
     told: list[Event] = [
         RequestArrived(t_ns=5, req=RequestId(1), tokens=64),
         PrefetchIssued(t_ns=10, prefetch=PrefetchId(1), block=BlockId(5), src=Tier.NVME, dst=Tier.HOST),
         SwapInQueued(t_ns=20, op=OpId(1), block=BlockId(5), src=Tier.NVME, dst=Tier.HOST, req=RequestId(1)),
         SwapInQueued(t_ns=20, op=OpId(1), block=BlockId(6), src=Tier.NVME, dst=Tier.HOST, req=RequestId(1)),
         PrefetchReady(t_ns=30, prefetch=PrefetchId(1), block=BlockId(5)),
+        PrefetchWasted(t_ns=10**11, prefetch=PrefetchId(1), block=BlockId(5), reason=PrefetchWasteReason.NEVER_NEEDED),
     ]
     with memory_store() as store:
         numbered = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(told, start=1)]
         store.submit(events_batch(numbered)).result()
         with store.read() as cursor:
             rows = windows_recording(cursor, streams(cursor), (0, 100)).rows
-    ahead = rows.of_kinds(Kind.PREFETCH_ISSUED, Kind.PREFETCH_READY, Kind.SWAP_IN_QUEUED)
+    ahead = rows.of_kinds(Kind.PREFETCH_ISSUED, Kind.PREFETCH_READY, Kind.SWAP_IN_QUEUED, Kind.PREFETCH_WASTED)
 
-    assert [10, 20, 30] == rows.t_ns[ahead].tolist()
-    assert [5, 5, 5] == rows.ids["block"][ahead].tolist()
+    assert [10, 20, 30, 10**11] == rows.t_ns[ahead].tolist()
+    assert [5, 5, 5, 5] == rows.ids["block"][ahead].tolist()
 
 
 def test_of_a_long_reference_the_nearest_part_is_usual(slow_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
