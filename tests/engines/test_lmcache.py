@@ -72,7 +72,9 @@ def moves(recorded: Recorded) -> int:
 
 def followed(bootstrap: str, topic: str, folder: Path, count: int) -> Recorded:
     """What a topic holds, read as `kvtrail agent poll` reads it, until so many blocks have come and gone."""
-    recorded, stop = Recorded(folder / "topic"), threading.Event()
+    own = folder / "topic"
+    own.mkdir()
+    recorded, stop = Recorded(own), threading.Event()
     reader = LmcacheTopic(bootstrap, topic, {}, from_start=True)
     decoder = LmcacheBatches(Source(KEY))
     thread = threading.Thread(target=reader.run, args=(decoder, recorded.rows, stop), name="test-lmcache-topic")
