@@ -43,6 +43,13 @@ for_s = 0.5
 hold_s = 1.5
 action = "stop_prefetch"
 
+[[rule]]
+name = "prefetch-unused"
+measure = "prefetch_unused_share"
+raise = 0.9
+clear = 0.6
+is_on = false
+
 [[target]]
 name = "agent"
 url = "{url}"
