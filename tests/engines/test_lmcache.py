@@ -47,7 +47,7 @@ def observed(engines_python: Path, bootstrap: str, tmp_path_factory: pytest.Temp
     key.chmod(0o600)
     sent, stop = Recorded(folder), threading.Event()
     server = LmcacheServer("127.0.0.1", 0, LmcacheReceiver(LmcacheBatches(Source(KEY)), sent.rows))
-    thread = threading.Thread(target=server.run, args=(stop,), name="test-lmcache")
+    thread = threading.Thread(target=server.run, args=(stop,), name="test-lmcache", daemon=True)
     thread.start()
     topic = new_topic(bootstrap, partitions=3)
     with running_collector() as collector:
@@ -77,7 +77,7 @@ def followed(bootstrap: str, topic: str, folder: Path, count: int) -> Recorded:
     recorded, stop = Recorded(own), threading.Event()
     reader = LmcacheTopic(bootstrap, topic, {}, from_start=True)
     decoder = LmcacheBatches(Source(KEY))
-    thread = threading.Thread(target=reader.run, args=(decoder, recorded.rows, stop), name="test-lmcache-topic")
+    thread = threading.Thread(target=reader.run, args=(decoder, recorded.rows, stop), name="test-lmcache-topic", daemon=True)
     thread.start()
     wait_for(lambda: moves(recorded) >= count, "the events of the topic", 60)
     stop.set()
