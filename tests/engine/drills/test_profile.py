@@ -27,6 +27,7 @@ from kvtrail_engine.testing import CollectingEmitter
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import PrefetchUsed
 
+from tests.agent.waiting import wait_for
 from tests.engine.engines import ask, tiny
 from tests.real import require_real
 
@@ -129,14 +130,13 @@ def test_remote_timeout_stops_its_server_and_lets_it_go_on(data_dir: Path, tmp_p
     with RedisProcess(tmp_path / "redis") as server, Engine(tiny(data_dir)) as engine:
         drill = RemoteTimeout(server, pause_s=0.4, every_s=1.0)
         drill.begin(engine)
-        stands = _state(server.process.pid)
+        wait_for(lambda: _state(server.process.pid) == "T", "the server to stand still")
         drill.tick(engine, 0.5)
         goes_on = _state(server.process.pid)
         drill.tick(engine, 1.1)
         drill.end(engine)
         after = _state(server.process.pid)
 
-    assert stands == "T"
     assert goes_on != "T"
     assert after != "T"
 
