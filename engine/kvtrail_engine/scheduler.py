@@ -101,17 +101,22 @@ class Scheduler:
     def plan(self) -> StepPlan | None:
         """The next step: a token for each that decodes, then prompts in order of arrival while the budget lasts.
 
-        A long prompt may take all that is left. None: nothing can be computed.
+        A long prompt may take all that is left, unless there is a most for one prompt. None: nothing can be computed.
         """
         budget = self._settings.budget_tokens
+        most = self._settings.most_of_a_prompt()
         decodes = tuple(self.decoding[:budget])
         left = budget - len(decodes)
         chunks: list[Chunk] = []
         for sequence in self.prefill:
+            own = most
             for index in sequence.todo:
                 chunk = Chunk(sequence, index)
                 if chunk.tokens > left:
                     return StepPlan(tuple(chunks), decodes)
+                if chunk.tokens > own:
+                    break
                 chunks.append(chunk)
                 left -= chunk.tokens
+                own -= chunk.tokens
         return StepPlan(tuple(chunks), decodes) if chunks or decodes else None

@@ -110,12 +110,19 @@ class StepSettings:
     """One scheduler iteration: what fits into it, and the least time that it takes (a deadline over the real compute)."""
 
     budget_tokens: int = 256
+    prompt_tokens: int | None = None
+    """So many tokens of one prompt are computed in a step at most; None: all that the budget leaves. Whoever comes after a long
+    prompt then computes beside it, and does not wait until it is through."""
     max_sequences: int = 32
     max_waiting: int = 16_384
     """So many requests may wait for a place; one more is rejected with reason `backpressure`."""
     floor_ns: int = 0
     floor_prefill_token_ns: int = 0
     floor_decode_token_ns: int = 0
+
+    def most_of_a_prompt(self) -> int:
+        """How many tokens of one prompt a step may compute."""
+        return self.budget_tokens if self.prompt_tokens is None else self.prompt_tokens
 
     def cost_ns(self, prefill_tokens: int, decode_tokens: int) -> int:
         """The floor of a step with these totals."""
@@ -277,6 +284,8 @@ class EngineSettings:
         return {
             "block_tokens must be positive": self.block_tokens < 1,
             "step.budget_tokens must hold at least one block": self.step.budget_tokens < self.block_tokens,
+            "step.prompt_tokens must hold at least one block": self.block_tokens
+            > (self.step.prompt_tokens or self.block_tokens),
             "step.max_sequences and step.max_waiting must be positive": min(self.step.max_sequences, self.step.max_waiting) < 1,
             "model.width must be heads times an even head width": bool(model.width % model.heads or model.head_width % 2),
             "model.heads must be a multiple of model.kv_heads": bool(model.heads % model.kv_heads),

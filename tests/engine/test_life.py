@@ -243,6 +243,8 @@ def test_settings_that_cannot_work_say_so(data_dir: Path) -> None:
     """Every wrong setting is named, before anything is made."""
     with pytest.raises(SettingsError, match="budget_tokens must hold at least one block"):
         Engine(tiny(data_dir, step=StepSettings(budget_tokens=8)))
+    with pytest.raises(SettingsError, match="prompt_tokens must hold at least one block"):
+        Engine(tiny(data_dir, step=StepSettings(prompt_tokens=8)))
 
 
 def test_sequence_numbers_of_times_never_run_backwards_within_a_request(

@@ -22,9 +22,10 @@ def sequence(number: int, tokens: int, phase: Phase = Phase.PREFILL) -> Sequence
     return made
 
 
-def scheduler(budget_tokens: int, *sequences: Sequence) -> Scheduler:
+def scheduler(budget_tokens: int, *sequences: Sequence, prompt_tokens: int | None = None) -> Scheduler:
     """A scheduler that holds these."""
-    made = Scheduler(StepSettings(budget_tokens=budget_tokens, max_sequences=4), CollectingEmitter().as_emitter())
+    settings = StepSettings(budget_tokens=budget_tokens, prompt_tokens=prompt_tokens, max_sequences=4)
+    made = Scheduler(settings, CollectingEmitter().as_emitter())
     for each in sequences:
         made.enter(each)
     return made
@@ -48,6 +49,15 @@ def test_a_long_prompt_takes_the_whole_budget() -> None:
     plan = scheduler(4 * BLOCK, sequence(1, 100 * BLOCK), sequence(2, BLOCK)).plan()
 
     assert tokens_by_request(plan) == {1: 4 * BLOCK}
+
+
+def test_with_a_most_for_one_prompt_others_compute_beside_a_long_one() -> None:
+    """A long prompt leaves what it may not take to those behind it, and what they leave stays empty."""
+    plan = scheduler(
+        8 * BLOCK, sequence(1, 100 * BLOCK), sequence(2, BLOCK), sequence(3, 3 * BLOCK), prompt_tokens=2 * BLOCK
+    ).plan()
+
+    assert tokens_by_request(plan) == {1: 2 * BLOCK, 2: BLOCK, 3: 2 * BLOCK}
 
 
 def test_the_order_is_that_of_arrival() -> None:

@@ -39,6 +39,7 @@ DOCUMENT_TENANT: Final = "documents"
 CHAT_COMPUTED_TOKENS: Final = 60
 HINT_LEAD_NS: Final = 1_200_000_000
 MS: Final = 1_000_000
+_GOLDEN: Final = (5**0.5 - 1) / 2
 _NVME: Final = TierSettings(
     slots=8192, workers=12, floor=FloorSettings(read_latency_ns=18 * MS, write_latency_ns=6 * MS, bytes_per_s=40_000_000)
 )
@@ -60,13 +61,22 @@ class Documents:
 
     share: float = DOCUMENT_SHARE
     tokens: tuple[int, int] = DOCUMENT_TOKENS
+    is_even: bool = False
+    """Whether any few in a row are of as many lengths as all of them, so that chance makes no stretch longer than another."""
 
     def computed_tokens(self, share: float) -> float:
         """What a request computes on average, where so many are documents."""
         return share * sum(self.tokens) / 2 + (1 - share) * CHAT_COMPUTED_TOKENS
 
+    def length(self, number: int, random: np.random.Generator) -> int:
+        """How many tokens the document of this number has. Even ones go round by the golden section."""
+        shortest, longest = self.tokens
+        if not self.is_even:
+            return int(random.integers(shortest, longest))
+        return shortest + int(number * _GOLDEN % 1 * (longest - shortest))
 
-LONG_DOCUMENTS: Final = Documents(share=0.05, tokens=(640, 1280))
+
+LONG_DOCUMENTS: Final = Documents(share=0.05, tokens=(640, 1280), is_even=True)
 """Those of `mix-shift`: rare and long, so that more of them move the tail, which shorter and common ones make already."""
 
 
@@ -98,6 +108,8 @@ def drilled(scenario: Scenario, directory: Path) -> Iterator[Drilled]:
         settings = _with_prefetch(settings)
     if scenario.fault == "host-pressure":
         settings = _with_roomy_host(settings)
+    if scenario.fault == MixShift.name:
+        settings = _with_small_chunks(settings)
     yield _drilled(scenario, settings, Means(hints=hints))
 
 
@@ -140,6 +152,15 @@ def _with_roomy_host(settings: EngineSettings) -> EngineSettings:
     """A host pool that holds what comes back, above an nvme that nobody should have to wait for."""
     floor = FloorSettings(read_latency_ns=80 * MS, write_latency_ns=6 * MS, bytes_per_s=40_000_000)
     return replace(settings, host=replace(settings.host, slots=4096), nvme=replace(settings.nvme, floor=floor))
+
+
+def _with_small_chunks(settings: EngineSettings) -> EngineSettings:
+    """Long prompts in small chunks, a host that holds what comes back: a long document takes long by its own computing alone.
+
+    Where it takes whole steps, everybody behind it is as slow as it is, and the tail has what a shift would bring already.
+    """
+    step = replace(settings.step, prompt_tokens=64)
+    return replace(settings, step=step, host=replace(settings.host, slots=4096))
 
 
 def _with_prefetch(settings: EngineSettings) -> EngineSettings:
@@ -190,18 +211,21 @@ def drill_requests(
     start_ns, end_ns = (int(at_s * 1e9) for at_s in shifted_s)
     kept = documents.computed_tokens(documents.share) / documents.computed_tokens(shifted_share)
     made: list[Arrival] = []
-    owed = random.random()
+    owed, number = random.random(), 0
     for arrival in chats:
         is_shifted = start_ns <= arrival.at_ns < end_ns
         if random.random() >= (kept if is_shifted else 1.0):
             continue
         owed += shifted_share if is_shifted else documents.share
-        made.append(arrival if owed < 1 else Arrival(arrival.at_ns, _document(arrival.spec, documents.tokens, random)))
-        owed %= 1
+        if owed < 1:
+            made.append(arrival)
+            continue
+        made.append(Arrival(arrival.at_ns, _document(arrival.spec, documents.length(number, random), random)))
+        owed, number = owed % 1, number + 1
     return made
 
 
-def _document(turn: RequestSpec, tokens: tuple[int, int], random: np.random.Generator) -> RequestSpec:
+def _document(turn: RequestSpec, tokens: int, random: np.random.Generator) -> RequestSpec:
     """A document in the place of a chat's turn."""
-    prompt = random.integers(0, 1024, int(random.integers(*tokens)), dtype=np.int64)
+    prompt = random.integers(0, 1024, tokens, dtype=np.int64)
     return RequestSpec(f"document-{turn.name}", prompt, turn.output_tokens, DOCUMENT_TENANT, Retention.NONE)

@@ -66,8 +66,19 @@ def test_a_shift_of_the_mix_is_made_of_long_documents() -> None:
     with drilled(Scenario("mix-shift", 1, Strength.HARD), Path()) as run:
         lengths = [len(each.spec.prompt) for each in run.arrivals if each.spec.tenant == DOCUMENT_TENANT]
 
-    assert min(lengths) >= LONG_DOCUMENTS.tokens[0]
+    shortest, longest = LONG_DOCUMENTS.tokens
+    assert shortest <= min(lengths)
     assert len(lengths) / len(run.arrivals) < 0.15
+    for first in range(0, len(lengths) - 20, 20):
+        assert (shortest + longest) / 2 == pytest.approx(sum(lengths[first : first + 20]) / 20, rel=0.03)
+
+
+def test_a_shift_of_the_mix_makes_nobody_wait_behind_a_document() -> None:
+    """A document takes a part of a step, and a chat fits beside it: what is slow is slow by itself."""
+    with drilled(Scenario("mix-shift", 1), Path()) as run:
+        step = run.settings.step
+
+    assert step.most_of_a_prompt() <= step.budget_tokens / 4
 
 
 def test_without_a_shift_the_load_is_the_same_throughout() -> None:
