@@ -108,7 +108,7 @@ def pictures(home: str, url: str) -> None:
         "prefetch": ("prefetch", {"engine": "ahead", "last_s": 0}),
         "tenants": ("tenants", demo),
         "recorder": ("recorder", demo),
-        "alerts": ("alerts", {"engine": "ahead", "last_s": 0}),
+        "alerts": ("alerts", demo),
     }
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])

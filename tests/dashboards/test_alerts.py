@@ -10,6 +10,7 @@ import pytest
 from kvtrail_collector.settings import Settings as CollectorSettings
 from kvtrail_collector.store import MEMORY
 from kvtrail_collector.testing import running_collector
+from kvtrail_dashboards.alert_answers import AlertNow, Alerts, RuleNow
 from kvtrail_dashboards.client import CollectorClient
 from kvtrail_dashboards.compute.alerts import action_lines, alert_tiles, rule_lines
 from kvtrail_dashboards.errors import AccessRefused
@@ -82,6 +83,22 @@ def test_what_is_shown_is_the_engines_own(guarded: str) -> None:
     assert (1, 0) == (len(action_lines(alerts, "engine")), len(action_lines(alerts, "other")))
     assert {rule.name for rule in alerts.rules} == {line.rule for line in rule_lines(alerts, "engine")}
     assert ["0", "1", "0"] == [tile.value for tile in alert_tiles(alerts, "engine")]
+
+
+def rule(measure: str, raise_at: float, clear_at: float, *alerts: AlertNow) -> RuleNow:
+    """A rule that is on."""
+    return RuleNow(measure, measure, "", raise_at, clear_at, severity="info", action="", is_on=True, alerts=alerts)
+
+
+def test_figures_of_rules_have_their_units() -> None:
+    """Bytes are told as sizes, shares as percent, counts as they are, and what nobody has seen as nothing."""
+    seen = AlertNow("engine", "nvme", "firing", 536_870_912.0)
+    space = rule("free_bytes", 1_073_741_824.0, 4_294_967_296.0, seen)
+    rules = space, rule("prefetch_waste_share", 0.5, 0.3), rule("queue_depth", 64.0, 16.0)
+    lines = rule_lines(Alerts(0, rules), "engine")
+
+    wanted = [("512 MiB", "1.0 GiB", "4.0 GiB"), ("", "50 %", "30 %"), ("", "64", "16")]
+    assert wanted == [(line.figure, line.raise_at, line.clear_at) for line in lines]
 
 
 def test_the_control_token_is_not_shown(tmp_path: Path) -> None:

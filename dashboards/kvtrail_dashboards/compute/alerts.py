@@ -7,6 +7,7 @@ from typing import Final
 
 from kvtrail_dashboards.alert_answers import ActionNow, Alerts, RuleNow
 from kvtrail_dashboards.compute.ages import age
+from kvtrail_dashboards.compute.figures import with_unit
 from kvtrail_dashboards.compute.now import Mood, Tile
 
 _NS_S: Final = 1_000_000_000
@@ -16,14 +17,14 @@ _ORDER: Final = ("firing", "clearing", "pending", "quiet")
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """One rule at one tier of the engine."""
+    """One rule at one tier of the engine; figures with their units, nothing where none was seen."""
 
     rule: str
     tier: str
     state: str
-    figure: float | None
-    raise_at: float
-    clear_at: float
+    figure: str
+    raise_at: str
+    clear_at: str
     severity: str
     action: str
     meaning: str
@@ -105,7 +106,13 @@ def dead_lines(alerts: Alerts, engine: str) -> tuple[DeadLine, ...]:
 
 def _line(rule: RuleNow, tier: str, state: str, figure: float | None) -> RuleLine:
     """One rule at one tier."""
-    return RuleLine(rule.name, tier, state, figure, rule.raise_at, rule.clear_at, rule.severity, rule.action, rule.meaning)
+    seen, raise_at, clear_at = (_told(rule.measure, value) for value in (figure, rule.raise_at, rule.clear_at))
+    return RuleLine(rule.name, tier, state, seen, raise_at, clear_at, rule.severity, rule.action, rule.meaning)
+
+
+def _told(measure: str, value: float | None) -> str:
+    """A figure of a measure."""
+    return "" if value is None else with_unit(measure, value)
 
 
 def _action(one: ActionNow, now_wall_ns: int) -> ActionLine:

@@ -56,19 +56,29 @@ def evidence_lines(evidence: Mapping[str, Figure | None]) -> tuple[tuple[str, st
     return tuple(_line(name, value) for name, value in evidence.items() if value is not None and value != "")
 
 
+def with_unit(name: str, value: float) -> str:
+    """A figure with the unit that its name ends in; nanoseconds of a million and more are told in ms."""
+    suffix = _suffix(name)
+    if suffix == "_ns" and abs(value) >= _NS_PER_MS:
+        return f"{value / _NS_PER_MS:,.1f} ms"
+    if suffix == "_bytes" and abs(value) >= _MIB:
+        return size(int(value))
+    if name.endswith("_share"):
+        return percent(value)
+    return f"{_number(value)} {_UNITS.get(suffix, '')}".strip()
+
+
 def _line(name: str, value: Figure) -> tuple[str, str]:
-    """One figure; nanoseconds of a million and more are told in ms."""
-    suffix = next((suffix for suffix in _UNITS if name.endswith(suffix)), "")
-    told = name.removesuffix(suffix).replace("_", " ")
+    """One figure; a share is called one, other units stand with the figure alone."""
     if isinstance(value, str):
         return name.replace("_", " "), value
-    if suffix == "_ns" and abs(value) >= _NS_PER_MS:
-        return told, f"{value / _NS_PER_MS:,.1f} ms"
-    if suffix == "_bytes" and abs(value) >= _MIB:
-        return told, size(int(value))
-    if name.endswith("_share"):
-        return name.replace("_", " "), percent(value)
-    return (told or name), f"{_number(value)} {_UNITS.get(suffix, '')}".strip()
+    told = name.removesuffix(_suffix(name)).replace("_", " ")
+    return told or name, with_unit(name, value)
+
+
+def _suffix(name: str) -> str:
+    """The unit that a name ends in, or nothing."""
+    return next((suffix for suffix in _UNITS if name.endswith(suffix)), "")
 
 
 def _number(value: float) -> str:

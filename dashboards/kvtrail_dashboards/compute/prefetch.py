@@ -90,7 +90,8 @@ def loss_lines(flow: PrefetchFlow, names: Names) -> tuple[LossLine, ...]:
 
 def _time_tile(times: PrefetchTimes) -> Tile:
     """Reading that nobody waited for, against reading for nothing and standing still for what came late."""
-    detail = f"{duration(times.caused_ns / 1e6)} of reading for nothing; {duration(times.waited_ns / 1e6)} stood still for"
+    caused, waited = duration(times.caused_ns / 1e6), duration(times.waited_ns / 1e6)
+    detail = f"{caused} of reading for nothing; requests stood still for what came late: {waited}"
     return Tile("Time hidden", duration(times.hidden_ns / 1e6), detail, _mood(times.caused_ns > times.hidden_ns))
 
 

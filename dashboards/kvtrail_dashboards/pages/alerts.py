@@ -13,8 +13,8 @@ from kvtrail_dashboards.sections.text import plain
 from kvtrail_dashboards.sections.tiles import tiles_section
 
 _RULE_COLUMNS = (
-    *(Column("rule", "rule"), Column("tier", "tier"), Column("state", "state"), Column("figure", "figure", "%.4g")),
-    *(Column("raise_at", "fires at", "%.4g"), Column("clear_at", "ends at", "%.4g"), Column("severity", "severity")),
+    *(Column("rule", "rule"), Column("tier", "tier"), Column("state", "state"), Column("figure", "figure")),
+    *(Column("raise_at", "fires at"), Column("clear_at", "ends at"), Column("severity", "severity")),
     *(Column("action", "action"), Column("meaning", "what the figure is")),
 )
 _AUDIT_COLUMNS = tuple(Column(name, name) for name in ("when", "what", "subject", "rule", "detail"))
@@ -47,7 +47,11 @@ def _draw(frame: Frame) -> None:
     st.subheader("Rules", anchor=False)
     show_table(rule_lines(alerts, engine), _RULE_COLUMNS)
     st.subheader("What happened", anchor=False)
-    show_table(audit_lines(alerts, engine), _AUDIT_COLUMNS)
+    happened = audit_lines(alerts, engine)
+    if happened:
+        show_table(happened, _AUDIT_COLUMNS)
+    else:
+        st.caption("No rule has fired, and nobody has asked for an action.")
     dead = dead_lines(alerts, engine)
     if dead:
         st.subheader("Webhooks that were given up", anchor=False)
