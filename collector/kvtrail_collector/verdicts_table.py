@@ -58,7 +58,7 @@ GENERAL_OF: Final[Mapping[str, frozenset[str]]] = {
     "PREFETCH_POLLUTION": frozenset({"TIER_QUEUE"}),
     "SWAP_SATURATED": frozenset({"TIER_QUEUE"}),
     "REMOTE_BANDWIDTH_DEGRADED": frozenset({"TIER_SLOW"}),
-    "PREFETCH_LATE": frozenset({"TIER_SLOW", "TIER_QUEUE"}),
+    "PREFETCH_LATE": frozenset({"TIER_SLOW", "TIER_QUEUE", "HIT_RATE_MISLEADS"}),
     "READ_FAILURE": frozenset({"TIER_SLOW", "TIER_QUEUE"}),
     "HIT_RATE_MISLEADS": frozenset({"TIER_SLOW", "TIER_QUEUE"}),
     "THRASH": frozenset({"SCHED_QUEUE", "MIX_SHIFT"}),

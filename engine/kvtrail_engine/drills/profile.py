@@ -16,7 +16,7 @@ from kvtrail_engine.drills.registry import Means, Strength, make_drill
 from kvtrail_engine.drills.timer import ScheduledDrill
 from kvtrail_engine.loadgen.arrivals import Arrival
 from kvtrail_engine.loadgen.chat import ChatSettings, chat_arrivals
-from kvtrail_engine.loadgen.hints import Hints
+from kvtrail_engine.loadgen.hints import Hints, session_of
 from kvtrail_engine.nvme_settings import DirectIo, NvmeSettings
 from kvtrail_engine.redis_process import RedisProcess
 from kvtrail_engine.request import RequestSpec, Retention
@@ -65,8 +65,10 @@ class Documents:
     """Whether any few in a row are of as many lengths as all of them, so that chance makes no stretch longer than another."""
 
     def computed_tokens(self, share: float) -> float:
-        """What a request computes on average, where so many are documents."""
-        return share * sum(self.tokens) / 2 + (1 - share) * CHAT_COMPUTED_TOKENS
+        """What a request computes on average, where so many are documents. The turn that one takes the place of is computed
+        with the next one.
+        """
+        return share * sum(self.tokens) / 2 + CHAT_COMPUTED_TOKENS
 
     def length(self, number: int, random: np.random.Generator) -> int:
         """How many tokens the document of this number has. Even ones go round by the golden section."""
@@ -76,7 +78,7 @@ class Documents:
         return shortest + int(number * _GOLDEN % 1 * (longest - shortest))
 
 
-LONG_DOCUMENTS: Final = Documents(share=0.05, tokens=(640, 1280), is_even=True)
+LONG_DOCUMENTS: Final = Documents(share=0.05, tokens=(640, 1536), is_even=True)
 """Those of `mix-shift`: rare and long, so that more of them move the tail, which shorter and common ones make already."""
 
 
@@ -192,7 +194,8 @@ def drill_requests(
 ) -> list[Arrival]:
     """Chats, and among them documents of a tenant of their own that nobody sends twice.
 
-    Within a stretch another share of the requests are documents, and so many fewer come that as much is computed as before.
+    Within a stretch another share of the requests are documents, and so many fewer come that as much is computed as before:
+    some conversations end, as the next turn of one that only paused would bring what it left out.
     Documents come evenly among the others, so that chance changes neither their share nor what is computed.
     """
     chats = chat_arrivals(
@@ -211,10 +214,13 @@ def drill_requests(
     start_ns, end_ns = (int(at_s * 1e9) for at_s in shifted_s)
     kept = documents.computed_tokens(documents.share) / documents.computed_tokens(shifted_share)
     made: list[Arrival] = []
-    owed, number = random.random(), 0
+    owed, number, stays = random.random(), 0, dict[str, bool]()
     for arrival in chats:
         is_shifted = start_ns <= arrival.at_ns < end_ns
-        if random.random() >= (kept if is_shifted else 1.0):
+        drawn, conversation = random.random(), session_of(arrival.spec.name)
+        if is_shifted:
+            stays.setdefault(conversation, drawn < kept)
+        if not stays.get(conversation, True):
             continue
         owed += shifted_share if is_shifted else documents.share
         if owed < 1:
