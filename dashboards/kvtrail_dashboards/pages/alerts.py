@@ -45,7 +45,8 @@ def _draw(frame: Frame) -> None:
     if not actions:
         st.caption("None.")
     st.subheader("Rules", anchor=False)
-    show_table(rule_lines(alerts, engine), _RULE_COLUMNS)
+    rules = rule_lines(alerts, engine)
+    show_table(rules, [column for column in _RULE_COLUMNS if any(getattr(rule, column.field) for rule in rules)])
     st.subheader("What happened", anchor=False)
     happened = audit_lines(alerts, engine)
     if happened:
