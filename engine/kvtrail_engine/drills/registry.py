@@ -73,7 +73,7 @@ DRILLS: Final[Mapping[str, Known]] = MappingProxyType(
         "long-prefill": Known((3072, 4096, 6144), lambda v, s, _m: long_prefill(s, int(v))),
         "prefetch-flood": Known((120, 180, 260), lambda v, s, _m: prefetch_flood(s, int(v))),
         "write-back-flood": Known((200, 270, 340), lambda v, s, _m: write_back_flood(s, int(v))),
-        "host-pressure": Known((0.7, 0.8, 0.9), lambda v, _s, _m: host_pressure(v)),
+        "host-pressure": Known((0.8, 0.85, 0.9), lambda v, _s, _m: host_pressure(v)),
         "remote-timeout": Known((0.4, 0.6, 0.8), lambda v, _s, m: _remote_timeout(v, m)),
         "copy-contention": Known(
             (40 * MS, 80 * MS, 120 * MS), lambda v, _s, _m: SlowTier("copy-contention", Tier.HOST, int(v))

@@ -146,15 +146,18 @@ class Loads:
         self.events += step(number, now, now + 5 * MS)
 
 
-def overtaken(*, prefetched: bool) -> list[Event]:
-    """Within the window a third of the requests read what is just being fetched ahead; before it that was there in time."""
+def overtaken(*, prefetched: bool, from_host: bool = False) -> list[Event]:
+    """Within the window a third of the requests read what is just being fetched ahead; before it that was there in time, on
+    the gpu or on host.
+    """
+    usual = [(0, MS, Tier.HOST, 65_536)] if from_host else []
     loads, random = Loads(), np.random.default_rng(9)
     for number, at_ns in arrivals(4, 25):
         if random.random() > 0.35:
             loads.serve(number, at_ns, [])
             continue
         ahead = at_ns - 2 * MS if is_ill(at_ns) else at_ns - 500 * MS
-        loads.serve(number, at_ns, [(0, 80 * MS, Tier.NVME, 65_536)] if is_ill(at_ns) else [])
+        loads.serve(number, at_ns, [(0, 80 * MS, Tier.NVME, 65_536)] if is_ill(at_ns) else usual)
         if prefetched and ahead > 0:
             own = PrefetchId(number)
             loads.events.append(PrefetchIssued(t_ns=ahead, prefetch=own, block=BlockId(number), src=Tier.NVME, dst=Tier.GPU))
@@ -169,6 +172,12 @@ def test_a_prefetch_that_a_request_overtakes_is_late() -> None:
     """Reads of what is on its way already are a late prefetch; the same reads without one are not."""
     assert first_code(overtaken(prefetched=True)) == "PREFETCH_LATE"
     assert first_code(overtaken(prefetched=False)) != "PREFETCH_LATE"
+
+
+def test_a_late_prefetch_says_more_than_hits_that_moved_by_it() -> None:
+    """What was not fetched into host in time is read from where it lies: it is the prefetch that failed, and not host's room."""
+    assert first_code(overtaken(prefetched=True, from_host=True)) == "PREFETCH_LATE"
+    assert first_code(overtaken(prefetched=False, from_host=True)) == "HIT_RATE_MISLEADS"
 
 
 def moved(*, flooded: bool) -> list[Event]:
