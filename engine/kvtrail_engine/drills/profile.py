@@ -40,6 +40,7 @@ CHAT_COMPUTED_TOKENS: Final = 60
 HINT_LEAD_NS: Final = 1_200_000_000
 MS: Final = 1_000_000
 _GOLDEN: Final = (5**0.5 - 1) / 2
+_MIX_LATER: Final = 0.15
 _NVME: Final = TierSettings(
     slots=8192, workers=12, floor=FloorSettings(read_latency_ns=18 * MS, write_latency_ns=6 * MS, bytes_per_s=40_000_000)
 )
@@ -173,10 +174,11 @@ def _with_prefetch(settings: EngineSettings) -> EngineSettings:
 
 
 def _drilled(scenario: Scenario, settings: EngineSettings, means: Means) -> Drilled:
-    """The run, its fault somewhere in the middle."""
+    """The run, its fault somewhere in the middle; a shift of the mix comes later, as there is less to do after it."""
     drill = make_drill(scenario.fault, scenario.seed, scenario.strength, means)
     random = np.random.default_rng((scenario.seed, 3))
-    start_s = random.uniform(0.46, 0.52) * scenario.duration_s
+    later = _MIX_LATER if scenario.fault == MixShift.name else 0.0
+    start_s = (random.uniform(0.46, 0.52) + later) * scenario.duration_s
     end_s = start_s + random.uniform(0.28, 0.32) * scenario.duration_s
     documents = LONG_DOCUMENTS if isinstance(drill, MixShift) else Documents()
     share = drill.document_share if isinstance(drill, MixShift) else documents.share

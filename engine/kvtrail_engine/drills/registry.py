@@ -83,7 +83,7 @@ DRILLS: Final[Mapping[str, Known]] = MappingProxyType(
         "late-prefetch": Known((10 * MS, 5 * MS, 1 * MS), lambda v, _s, m: _late_prefetch(v, m)),
         "thrash": Known((0.85, 0.9, 0.95), lambda v, _s, _m: thrash(v)),
         "noticed-late": Known((100 * MS, 160 * MS, 250 * MS), lambda v, _s, _m: NoticedLate(int(v))),
-        "mix-shift": Known((0.16, 0.19, 0.22), lambda v, _s, _m: MixShift(v)),
+        "mix-shift": Known((0.15, 0.18, 0.21), lambda v, _s, _m: MixShift(v)),
     }
 )
 
