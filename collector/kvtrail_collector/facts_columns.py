@@ -28,6 +28,8 @@ NOT_THERE: Final = -2
 
 _NEVER: Final = np.int64(2**63 - 1)
 _STATES: Final = (Kind.REQUEST_WAITING, Kind.REQUEST_ADMITTED, Kind.REQUEST_PREEMPTED, Kind.REQUEST_RESUMED)
+_SIGNS: Final = (*_STATES, Kind.LOOKUP_FINISHED, Kind.PREFILL_CHUNK, Kind.COPY_WAITED)
+"""What a request does until its first token, and every reader of the store reads."""
 _ADMITTED: Final = np.array([Kind.REQUEST_ADMITTED, Kind.REQUEST_RESUMED], dtype=np.int64)
 _ENDS: Final = {
     Kind.REQUEST_FINISHED: EndKind.FINISHED,
@@ -154,10 +156,9 @@ def _of_requests(rows: Rows, index: RequestIndex, *kinds: Kind) -> tuple[IntArra
 
 
 def _requests(rows: Rows, arrivals: IntArray, index: RequestIndex, timelines: tuple[Timeline, ...]) -> RequestColumns:
-    """When requests came and ended: at the first token, else at the first end, else they run until now."""
+    """When requests came and ended: at the first token, else at the first end, else they run as long as that is known."""
     arrived, stream = rows.t_ns[arrivals], rows.stream[arrivals]
-    last = np.array([line.last_ns for line in timelines], dtype=np.int64)
-    end_ns, end = last[stream] if len(last) else arrived, np.full(len(arrivals), 4, dtype=np.int64)
+    end_ns, end = _known_until(rows, index, arrived, stream, timelines), np.full(len(arrivals), 4, dtype=np.int64)
     for kind, found in _ends(rows, index, len(arrivals)):
         there = found != _NEVER
         end_ns, end = np.where(there, found, end_ns), np.where(there, kind, end)
@@ -171,6 +172,24 @@ def _requests(rows: Rows, arrivals: IntArray, index: RequestIndex, timelines: tu
         end_ns=np.maximum(arrived, end_ns),
         end=end,
     )
+
+
+def _known_until(
+    rows: Rows, index: RequestIndex, arrived: IntArray, stream: IntArray, timelines: tuple[Timeline, ...]
+) -> IntArray:
+    """Until when each request is known to run, where nothing ends it: until now, or a hole after its last sign of life.
+
+    What ended it may be in that hole; to let it run on would make a request that was answered the slowest of all.
+    """
+    until, seen = arrived.copy(), arrived.copy()
+    places, request = _of_requests(rows, index, *_SIGNS)
+    np.maximum.at(seen, request, rows.t_ns[places])
+    for place, line in enumerate(timelines):
+        own = np.flatnonzero(stream == place)
+        starts, ends = np.array([*line.holes, (line.last_ns, line.last_ns)], dtype=np.int64).T
+        first = np.minimum(np.searchsorted(ends, seen[own], side="right"), len(line.holes))
+        until[own] = np.maximum(starts[first], seen[own])
+    return until
 
 
 def _ends(rows: Rows, index: RequestIndex, requests: int) -> list[tuple[IntArray | int, IntArray]]:

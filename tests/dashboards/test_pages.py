@@ -267,7 +267,7 @@ def test_what_is_missing_is_told_by_number(open_place: OpenPlace) -> None:
     page, _ = open_place(Place.RECORDER, page_answers(loss=loss(holed)))
 
     assert "4 events were produced and are unaccounted for." in said(page)
-    assert values(page)["Balance"] == "NOT BALANCED"
+    assert values(page)["Balance"] == "unbalanced"
     assert [list(table.value["events"]) for table in page.dataframe[1:]] == [[6], [4]]
 
 

@@ -21,6 +21,8 @@ _UNITS: Final = {
 _NS_PER_MS: Final = 1_000_000
 _MIB: Final = 1 << 20
 _MS_OF_SECONDS: Final = 10_000
+_MS_OF_MINUTES: Final = 600_000
+_MS_OF_HOURS: Final = 7_200_000
 _LARGE: Final = 100
 _ALL: Final = 100
 _NEARLY_ALL: Final = 99
@@ -44,6 +46,10 @@ def times(ratio: Figure | None) -> str:
 
 def duration(ms: float) -> str:
     """A duration with about three digits."""
+    if ms >= _MS_OF_HOURS:
+        return f"{ms / 3_600_000:,.1f} h"
+    if ms >= _MS_OF_MINUTES:
+        return f"{ms / 60_000:.1f} min"
     if ms >= _MS_OF_SECONDS:
         return f"{ms / 1_000:,.1f} s"
     if ms >= _LARGE or ms == 0:

@@ -69,7 +69,7 @@ def recorder_tiles(recorder: Recorder, loss: Loss, engine: str) -> tuple[Tile, .
     rates = [row.events_per_s for row in recorder.series if row.events_per_s is not None]
     delays = [stream.delay_ns for stream in recorder.streams]
     return (
-        Tile("Balance", "NOT BALANCED" if lost else "balanced", _balance(streams), Mood.BAD if lost else Mood.GOOD),
+        Tile("Balance", "unbalanced" if lost else "balanced", _balance(streams), Mood.BAD if lost else Mood.GOOD),
         coverage_tile(loss, engine),
         Tile("Events a second", f"{rates[-1]:,.0f}" if rates else "not known", f"at most {max(rates):,.0f}" if rates else ""),
         Tile("On the way", duration(max(delays) / 1e6) if delays else "not known", "the newest batch, by both wall clocks"),

@@ -97,6 +97,18 @@ def test_ends() -> None:
     assert _end(ARRIVED, now) == (EndKind.RUNNING, 9_000_000)
 
 
+def test_what_ended_a_request_may_be_in_a_hole() -> None:
+    """Of one whose end may be lost it is known that it ran until then, and no longer; a later sign of life tells more."""
+    arrived = '{"seq": 1, "t_ms": 0, "kind": "request_arrived", "req": "r", "tokens": 10}'
+    before = '{"seq": 2, "t_ms": 3, "kind": "step_finished", "step": 1, "tokens": 1, "prefill_tokens": 0, "decode_tokens": 1}'
+    after = '{"seq": 9, "t_ms": 7, "kind": "step_finished", "step": 2, "tokens": 1, "prefill_tokens": 0, "decode_tokens": 1}'
+    alive = '{"seq": 10, "t_ms": 8, "kind": "lookup_finished", "req": "r", "duration_ms": 0, "tokens": 0}'
+    now = '{"seq": 11, "t_ms": 9, "kind": "step_started", "step": 3}'
+
+    assert _end(arrived, before, after, alive.replace('"r"', '"other"'), now) == (EndKind.RUNNING, 3_000_000)
+    assert _end(arrived, before, after, alive, now) == (EndKind.RUNNING, 9_000_000)
+
+
 def _end(*lines: str) -> tuple[EndKind, int]:
     """How the ledger of the one request ends, and when."""
     facts = only(events_of(*lines))

@@ -98,7 +98,10 @@ def test_evidence_has_units() -> None:
     assert lines == {"waited": "12.0 ms", "reads": "200", "blamed share": "60 %", "read": "10.5 bytes/s"}
 
 
-@pytest.mark.parametrize(("ms", "told"), [(1234.5, "1,234 ms"), (12.34, "12.3 ms"), (0.25, "250 µs")])
+TOLD = [(1234.5, "1,234 ms"), (12.34, "12.3 ms"), (0.25, "250 µs"), (2.4e6, "40.0 min"), (1.08e7, "3.0 h")]
+
+
+@pytest.mark.parametrize(("ms", "told"), TOLD)
 def test_durations_have_three_digits(ms: float, told: str) -> None:
     """No digits that mean nothing."""
     assert told == duration(ms)
