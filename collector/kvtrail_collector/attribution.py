@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 import pyarrow as pa
-from kvtrail_schema.enums import Tier
 from kvtrail_schema.identity import Stream
 from kvtrail_schema.kinds import Kind
 
@@ -16,6 +15,7 @@ from kvtrail_collector.bootstrap import Resamples
 from kvtrail_collector.facts_build import Recording, recording_of_table
 from kvtrail_collector.facts_rows import Interval, merged
 from kvtrail_collector.population import Population, gap_population, population_of
+from kvtrail_collector.recorded import Recorded
 from kvtrail_collector.verdicts import MIN_CONFIDENCE, best_lead, population_verdicts
 from kvtrail_collector.verdicts_case import Case
 from kvtrail_collector.verdicts_mix import is_mix_alone, mix_verdict
@@ -92,20 +92,20 @@ def no_spike(searched: int, measure: Measure, device: str | None) -> Attribution
 
 
 def explain(
-    recording: Recording,
+    recording: Recorded,
     choice: Choice,
     *,
     searched: bool,
     seed: int,
-    population: Population | None = None,
+    population: Population,
     usual: Interval | None = None,
 ) -> Attribution:
     """As `attribute`, for a window and a reference that are chosen, and a recording of at least their requests.
 
-    The population need not be computed again where it is there; its places are those of the recording. `usual` is the part
-    of the reference that is in the recording, where not all of it is: by it mechanisms are judged.
+    Places of the population are those of the recording. `usual` is the part of the reference that is in the recording, where
+    not all of it is: by it mechanisms are judged.
     """
-    explainer = _Explainer(recording, population or population_of(recording), choice, Measure.TTFT, usual)
+    explainer = _Explainer(recording, population, choice, Measure.TTFT, usual)
     return explainer.explain(searched=searched, seed=seed)
 
 
@@ -114,7 +114,7 @@ class _Explainer:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: Recorded,
         population: Population,
         choice: Choice,
         measure: Measure,
@@ -191,14 +191,13 @@ class _Explainer:
 
     def _whole(self, compared: Comparison, case: Case, verdicts: tuple[Verdict, ...], why_not: str | None) -> Attribution:
         """The full answer for a window that is slower by enough to speak of."""
-        waits = [op for tier in Tier for op in case.tail_ops(tier)]
         return msgspec.structs.replace(
             self._frame(compared, why_not),
             outcome=Outcome.EXPLAINED if verdicts else Outcome.UNDECIDED,
             components=_deltas(case),
             identified=why_not is None,
-            blame=self.blame.rows(self.blame.blamed(waits))[:_BLAME_ROWS],
-            exemplars=tuple(dict.fromkeys(facts.label for facts in case.tail[: 3 * EXEMPLARS]))[:EXEMPLARS],
+            blame=self.blame.rows(self.blame.blamed_at(case.tail_op_places))[:_BLAME_ROWS],
+            exemplars=tuple(dict.fromkeys(one.label for one in list(case.tail_arrivals.values())[: 3 * EXEMPLARS]))[:EXEMPLARS],
             verdicts=verdicts,
         )
 
@@ -250,16 +249,16 @@ def _too_few(requests: int) -> str:
     return f"too few requests ({requests} in the window): even a median needs 60 there and in a reference before or after it"
 
 
-def window_of(recording: Recording, population: Population, interval: Interval) -> Window:
+def window_of(recording: Recorded, population: Population, interval: Interval) -> Window:
     """A stretch of time with its requests, and how much of it no hole makes unknown."""
     start, end = interval
-    clipped = [(max(a, start), min(b, end)) for line in recording.timelines for a, b in line.holes if a < end and b > start]
+    clipped = [(max(a, start), min(b, end)) for holes in recording.rows.holes for a, b in holes if a < end and b > start]
     lost = sum(b - a for a, b in merged(clipped))
     coverage = 1 - lost / (end - start) if end > start else 1.0
     return Window(start, end, len(population.arrived_in(start, end)), coverage)
 
 
-def device_of(recording: Recording) -> str | None:
+def device_of(recording: Recorded) -> str | None:
     """The label that the engine's manifest gives its figures; None where it gives none."""
     rows = recording.rows
     for text in rows.text[rows.of_kinds(Kind.MANIFEST_DECLARED)].tolist():

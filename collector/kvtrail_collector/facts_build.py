@@ -18,6 +18,7 @@ from kvtrail_collector.facts_ops import OpColumns, op_columns, op_struct
 from kvtrail_collector.facts_rows import NO_ID, IntArray, Interval, Rows, rows_of_events, rows_of_table
 from kvtrail_collector.facts_steps import StepColumns, step_columns, timelines
 from kvtrail_collector.ledger_axis import bounds_of
+from kvtrail_collector.recorded import Arrival
 
 _STATES: Final = {
     Kind.REQUEST_WAITING: State.WAITING,
@@ -46,6 +47,23 @@ class Recording:
     def op(self, place: int) -> Op:
         """One op as a struct."""
         return op_struct(self.ops, place)
+
+    def facts(self, places: Sequence[int]) -> tuple[RequestFacts, ...]:
+        """The facts of some requests."""
+        return tuple(self.requests[place] for place in places)
+
+    def ops_of(self, places: Sequence[int]) -> IntArray:
+        """The places of the ops that are joined to some requests, request after request."""
+        return self.columns.ops_of(np.array(places, dtype=np.int64))
+
+    def arrivals(self, places: Sequence[int]) -> list[Arrival]:
+        """The events that some requests began with."""
+        requests = self.columns.requests
+        rows = [(place, int(requests.row[place])) for place in places]
+        return [
+            Arrival(int(self.rows.stream[row]), int(self.rows.seq[row]), self.rows.text[row] or str(requests.req[place]))
+            for place, row in rows
+        ]
 
     def find(self, request: RequestId) -> RequestFacts | None:
         """The facts of the latest request of this number, or None where its arrival is not among the rows."""

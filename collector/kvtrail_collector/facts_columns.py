@@ -17,6 +17,7 @@ from kvtrail_collector.facts_join import RequestIndex, find_ops, joined_ops, req
 from kvtrail_collector.facts_ops import OpColumns
 from kvtrail_collector.facts_rows import NO_ID, BoolArray, IdArray, IntArray, Rows
 from kvtrail_collector.facts_steps import StepColumns
+from kvtrail_collector.ledger_axis import expanded
 
 END_KINDS: Final = (EndKind.FIRST_TOKEN, EndKind.FINISHED, EndKind.CANCELLED, EndKind.REJECTED, EndKind.RUNNING)
 """What the numbers in `RequestColumns.end` mean."""
@@ -127,6 +128,12 @@ class FactColumns:
     timelines: tuple[Timeline, ...]
     index: RequestIndex
 
+    def ops_of(self, requests: IntArray) -> IntArray:
+        """The places of the ops that are joined to some requests, request after request."""
+        low = np.searchsorted(self.own_request, requests, side="left")
+        high = np.searchsorted(self.own_request, requests, side="right")
+        return np.asarray(self.own_op[expanded(low, high - low)[1]])
+
 
 def fact_columns(rows: Rows, ops: OpColumns, steps: StepColumns, timelines: tuple[Timeline, ...]) -> FactColumns:
     """Facts of all requests that arrive among some rows. Pure; about a microsecond a row that has to do with requests."""
@@ -135,9 +142,9 @@ def fact_columns(rows: Rows, ops: OpColumns, steps: StepColumns, timelines: tupl
     return FactColumns(
         requests=_requests(rows, arrivals, index, timelines),
         states=_states(rows, index),
-        lookups=_lookups(rows, index),
+        lookups=lookup_columns(rows, index),
         waits=_waits(rows, index, ops),
-        chunks=_chunks(rows, index, steps),
+        chunks=chunk_columns(rows, index, steps),
         own_request=own_request,
         own_op=own_op,
         ops=ops,
@@ -220,7 +227,7 @@ def _states(rows: Rows, index: RequestIndex) -> StateColumns:
     return StateColumns(request, rows.t_ns[places], rows.kind[places], rows.ints["reason"][places])
 
 
-def _lookups(rows: Rows, index: RequestIndex) -> SpanColumns:
+def lookup_columns(rows: Rows, index: RequestIndex) -> SpanColumns:
     """Lookups, which are told when they end."""
     places, request = _of_requests(rows, index, Kind.LOOKUP_FINISHED)
     end = rows.t_ns[places]
@@ -236,7 +243,7 @@ def _waits(rows: Rows, index: RequestIndex, ops: OpColumns) -> WaitColumns:
     return WaitColumns(request, end - np.maximum(rows.ints["wait_ns"][places], 0), end, op)
 
 
-def _chunks(rows: Rows, index: RequestIndex, steps: StepColumns) -> ChunkColumns:
+def chunk_columns(rows: Rows, index: RequestIndex, steps: StepColumns) -> ChunkColumns:
     """Prefill chunks."""
     places, request = _of_requests(rows, index, Kind.PREFILL_CHUNK)
     start, end, known = chunk_spans(rows, steps, places)

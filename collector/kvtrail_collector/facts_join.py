@@ -38,12 +38,36 @@ def request_index(rows: Rows) -> tuple[IntArray, RequestIndex]:
     """The place of the (first) arrival of each request, in the order of arrival, and the index over them."""
     places = rows.of_kinds(Kind.REQUEST_ARRIVED)
     req, stream = rows.ids["req"][places], rows.stream[places]
-    codes = np.unique(req)
-    keys, first = np.unique(stream * np.int64(max(len(codes), 1)) + np.searchsorted(codes, req), return_index=True)
+    codes, keys, first = _keyed(stream, req)
     order = np.lexsort((req[first], rows.t_ns[places[first]]))
     numbers = np.empty(len(order), dtype=np.int64)
     numbers[order] = np.arange(len(order))
     return places[first][order], RequestIndex(codes, keys, numbers)
+
+
+def index_of(stream: IntArray, req: IdArray) -> RequestIndex:
+    """An index over requests, each of which is there once: it finds their places."""
+    codes, keys, first = _keyed(stream, req)
+    return RequestIndex(codes, keys, first)
+
+
+def _keyed(stream: IntArray, req: IdArray) -> tuple[IdArray, IntArray, IntArray]:
+    """All ids, the sorted keys of pairs of a stream and an id, and where each first stands."""
+    codes = np.unique(req)
+    keys, first = np.unique(stream * np.int64(max(len(codes), 1)) + np.searchsorted(codes, req), return_index=True)
+    return codes, keys, first
+
+
+def request_values(stream: IntArray, req: IdArray, values: IdArray, of_stream: IntArray, of_req: IdArray) -> IdArray:
+    """The value of each wanted request (`of_stream`, `of_req`) among all, `NO_ID` for one that is not there."""
+    codes, wanted = np.unique(of_req, return_inverse=True)
+    streams = int(max(stream.max(initial=-1), of_stream.max(initial=-1))) + 1
+    found = np.full(streams * len(codes), NO_ID)
+    code = np.searchsorted(codes, req)
+    there = code < len(codes)
+    there[there] = codes[code[there]] == req[there]
+    found[stream[there] * len(codes) + code[there]] = values[there]
+    return np.asarray(found[of_stream * len(codes) + wanted])
 
 
 def distinct_pairs(request: IntArray, op: IntArray) -> tuple[IntArray, IntArray]:
@@ -62,16 +86,16 @@ def joined_ops(rows: Rows, ops: OpColumns, index: RequestIndex) -> tuple[IntArra
 
 
 def find_ops(ops: OpColumns, stream: IntArray, op: IdArray) -> IntArray:
-    """The place of each wanted op; -1 for one that is not there."""
-    codes = np.unique(ops.op)
-    if not len(codes):
-        return np.full(len(op), -1, dtype=np.int64)
-    width = np.int64(len(codes) + 1)
-    have = ops.stream * width + np.searchsorted(codes, ops.op)
-    order = np.argsort(have, kind="stable")
-    want = stream * width + np.searchsorted(codes, op)
-    found = order[np.minimum(np.searchsorted(have[order], want), len(have) - 1)]
-    return np.where((ops.op[found] == op) & (ops.stream[found] == stream), found, -1)
+    """The place of each wanted op; -1 for one that is not there. A few look-ups among the ops of each stream."""
+    found = np.full(len(op), -1, dtype=np.int64)
+    for home in np.unique(stream).tolist():
+        low, high = np.searchsorted(ops.stream, [home, home + 1]).tolist()
+        wanted = np.flatnonzero(stream == home)
+        place = low + np.searchsorted(ops.op[low:high], op[wanted])
+        there = place < high
+        there[there] = ops.op[place[there]] == op[wanted][there]
+        found[wanted[there]] = place[there]
+    return found
 
 
 def _used_prefetches(rows: Rows, ops: OpColumns, index: RequestIndex) -> tuple[IntArray, IntArray]:

@@ -52,16 +52,21 @@ def step_columns(rows: Rows) -> StepColumns:
         tokens=np.maximum.reduceat(rows.ints["tokens"][places], starts),
         prefill_tokens=np.maximum.reduceat(rows.ints["prefill_tokens"][places], starts),
     )
-    by_time = np.lexsort((np.where(found.start_ns == NO_INT, found.end_ns, found.start_ns), found.stream))
-    return StepColumns(*(getattr(found, name)[by_time] for name in StepColumns.__slots__))
+    return steps_by_time(found)
+
+
+def steps_by_time(steps: StepColumns) -> StepColumns:
+    """Steps in the order of their streams and of time."""
+    order = np.lexsort((np.where(steps.start_ns == NO_INT, steps.end_ns, steps.start_ns), steps.stream))
+    return StepColumns(*(getattr(steps, name)[order] for name in StepColumns.__slots__))
 
 
 def timelines(rows: Rows, steps: StepColumns, now_ns: int | None = None) -> list[Timeline]:
     """What the requests of each stream share; `now_ns` where more is known of their time than the rows say."""
-    return [_timeline(rows, steps.of_stream(index), index, now_ns) for index in range(len(rows.streams))]
+    return [timeline(rows, steps.of_stream(index), index, now_ns) for index in range(len(rows.streams))]
 
 
-def _timeline(rows: Rows, steps: StepColumns, index: int, now_ns: int | None) -> Timeline:
+def timeline(rows: Rows, steps: StepColumns, index: int, now_ns: int | None) -> Timeline:
     """When steps of one stream ran, and where rows of it are missing."""
     own = rows.t_ns[rows.stream == index]
     last_ns = max(int(own.max()) if len(own) else 0, now_ns or 0)

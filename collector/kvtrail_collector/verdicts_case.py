@@ -12,17 +12,18 @@ from kvtrail_collector.attribution_tail import Excess
 from kvtrail_collector.blame_accounts import Blame
 from kvtrail_collector.bootstrap import Resamples
 from kvtrail_collector.facts import Op, RequestFacts
-from kvtrail_collector.facts_build import Recording
-from kvtrail_collector.facts_rows import BoolArray
+from kvtrail_collector.facts_ops import op_structs
+from kvtrail_collector.facts_rows import BoolArray, IntArray
 from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Cause, Population
+from kvtrail_collector.recorded import Arrival, Recorded
 
 
 @dataclass(frozen=True)
 class Case:
     """One window under suspicion: its requests, those of the reference, and by how much their tails differ."""
 
-    recording: Recording
+    recording: Recorded
     window: Window
     reference: Window
     reference_side: str
@@ -45,22 +46,37 @@ class Case:
     @cached_property
     def tail(self) -> tuple[RequestFacts, ...]:
         """The requests in the tail of the window, slowest first; one with several gaps in the tail stands there once."""
-        places = dict.fromkeys(self.requests.place[self.excess.window.rows].tolist())
-        return tuple(self.recording.requests[place] for place in places)
+        return self.recording.facts(self.tail_places)
+
+    @cached_property
+    def tail_places(self) -> list[int]:
+        """Where the requests in the tail stand, slowest first."""
+        return list(dict.fromkeys(self.requests.place[self.excess.window.rows].tolist()))
+
+    @cached_property
+    def tail_op_places(self) -> IntArray:
+        """Where the transfers of the tail's requests stand, in the order of the tail."""
+        return self.recording.ops_of(self.tail_places)
 
     def tail_ops(self, tier: Tier) -> list[Op]:
         """The transfers of the tail's requests that a tier was the slower end of."""
-        return [op for facts in self.tail for op in facts.ops if op.tier is tier]
+        ops, own = self.recording.ops, self.tail_op_places
+        return op_structs(ops, own[ops.tier[own] == tier])
 
     def ops_queued_in(self, window: Window, tier: Tier) -> BoolArray:
         """Which ops of a tier were queued in a window."""
         ops = self.recording.ops
         return np.asarray((ops.tier == tier) & (ops.queued_ns >= window.start_ns) & (ops.queued_ns < window.end_ns))
 
+    @cached_property
+    def tail_arrivals(self) -> dict[int, Arrival]:
+        """The events that the requests in the tail began with, slowest first."""
+        return dict(zip(self.tail_places, self.recording.arrivals(self.tail_places), strict=True))
+
     def arrival(self, place: int) -> EventRef:
         """The event that a request began with, by its place in the recording."""
-        row = int(self.recording.columns.requests.row[place])
-        return self.event(int(self.recording.rows.stream[row]), int(self.recording.rows.seq[row]))
+        known = self.tail_arrivals.get(place) or self.recording.arrivals([place])[0]
+        return self.event(known.stream, known.seq)
 
     def event(self, stream: int, seq: int) -> EventRef:
         """The name of an event."""

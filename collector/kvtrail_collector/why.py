@@ -9,7 +9,8 @@ from kvtrail_schema.identity import OpId, RequestId, Stream
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.attribution import device_of
-from kvtrail_collector.blame_accounts import Blame, Blamed
+from kvtrail_collector.blame_accounts import Blame
+from kvtrail_collector.blame_charges import Blamed
 from kvtrail_collector.facts import Direction, RequestFacts
 from kvtrail_collector.facts_build import Recording, recording_of_table
 from kvtrail_collector.facts_rows import NO_INT, Interval

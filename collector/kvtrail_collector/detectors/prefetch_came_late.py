@@ -34,7 +34,7 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     again = _given_up(case) | _overtaken(case)
     late, share = _late(case.tail, tier, again)
     places = case.reference_requests.place
-    usual = [case.recording.requests[place] for place in places[:: max(len(places) // _MOST_REFERENCE, 1)].tolist()]
+    usual = case.recording.facts(places[:: max(len(places) // _MOST_REFERENCE, 1)].tolist())
     _, usual_share = _late(usual, tier, again)
     if share < MOST or share < GROWTH * usual_share:
         return None

@@ -38,7 +38,7 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     by_many = demand >= MORE_FROM and demand >= pace
     if not own.total or not (by_long or by_many):
         return None
-    largest = [case.recording.requests[place] for place in own.largest()]
+    largest = case.recording.facts(own.largest())
     taker, tokens = largest[0], int(own.tokens.max())
     evidence: dict[str, float | int | str] = {
         "taken_by": taker.label,

@@ -9,8 +9,8 @@ from kvtrail_schema.enums import Reason
 from numpy.typing import NDArray
 
 from kvtrail_collector.attribution_shapes import Window
-from kvtrail_collector.facts_build import Recording
 from kvtrail_collector.facts_rows import IntArray
+from kvtrail_collector.recorded import Recorded
 from kvtrail_collector.verdicts_case import Case
 
 FloatArray = NDArray[np.float64]
@@ -41,7 +41,7 @@ class Taken:
         return [place for place in ranked.tolist() if self.tokens[place]]
 
 
-def taken_while(recording: Recording, victims: IntArray, only: Reason | None = None) -> Taken:
+def taken_while(recording: Recorded, victims: IntArray, only: Reason | None = None) -> Taken:
     """Tokens of each request's chunks, each counted for every victim that waited in the middle of its step.
 
     A victim waits from its arrival to its own first computed token. With `only`, chunks that are computed for this reason.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import duckdb
@@ -15,7 +14,8 @@ from kvtrail_collector.population import Population
 from kvtrail_collector.questions.facts import device
 from kvtrail_collector.questions.population import stored_population
 from kvtrail_collector.questions.rows import StreamRow, event_rows
-from kvtrail_collector.questions.windows import places_in, windows_recording
+from kvtrail_collector.questions.window_look import Look
+from kvtrail_collector.questions.windows import WindowsRecording
 from kvtrail_collector.window import REFERENCE_IN_WINDOWS, Choice, choose
 from kvtrail_collector.window_search import search_windows
 
@@ -50,9 +50,9 @@ def attribute_stored(
     if choice is None:
         return attribute(event_rows(cursor, wanted, found), window, reference, seed=seed)
     usual = nearest_part(population, choice)
-    recording = windows_recording(cursor, wanted, _span(population, choice.window, usual))
-    placed = replace(population, place=places_in(recording, stored, wanted))
-    return explain(recording, choice, searched=window is None, seed=seed, population=placed, usual=usual)
+    look = Look.at(cursor, wanted, _span(population, choice.window, usual))
+    recording = WindowsRecording(look, stored)
+    return explain(recording, choice, searched=window is None, seed=seed, population=population, usual=usual)
 
 
 def nearest_part(population: Population, choice: Choice, most: int = MOST_USUAL) -> Interval:

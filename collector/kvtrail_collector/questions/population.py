@@ -27,11 +27,16 @@ _NAMES: Final = f"""SELECT ns, "text" FROM events WHERE kind = {Kind.NAMESPACE_D
 
 
 class StoredPopulation(NamedTuple):
-    """A population, whose requests are named by stream and number at the same place; `model` and `tenant` have names."""
+    """A population, whose requests are named by stream and number at the same place; `model` and `tenant` have names.
+
+    `ns` is the namespace that a request arrived with, `end` how its ledger ends, as in `RequestColumns`.
+    """
 
     population: Population
     stream_id: IntArray
     req: IdArray
+    ns: IdArray
+    end: IntArray
     models: tuple[str, ...]
     tenants: tuple[str, ...]
 
@@ -46,7 +51,13 @@ def stored_population(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow]
         known = declared(cursor.execute(_NAMES).fetchall())
     model, tenant = models(accounts.ns, known), tenants(accounts.ns, known)
     return StoredPopulation(
-        _population(accounts, model.numbers, tenant.numbers), accounts.stream, accounts.req, model.names, tenant.names
+        population=_population(accounts, model.numbers, tenant.numbers),
+        stream_id=accounts.stream,
+        req=accounts.req,
+        ns=accounts.ns,
+        end=accounts.end,
+        models=model.names,
+        tenants=tenant.names,
     )
 
 

@@ -3,115 +3,106 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from string import Template
 from typing import Final
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.identity import Stream
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.facts_ops import OpColumns, op_columns
-from kvtrail_collector.facts_rows import NO_INT, IntArray, Interval, ids_of, ints_of, rows_of_selection
-from kvtrail_collector.ledger_open import seen
+from kvtrail_collector.facts_rows import NO_INT, BoolArray, IntArray, Interval, ids_of, ints_of
 from kvtrail_collector.projections.ops import OpOutcome
+from kvtrail_collector.questions.window_look import Look, numbers
+from kvtrail_collector.store.reach import LOOK_NS
 
 _PARTS: Final = ("queue_ns", "alloc_ns", "submit_ns", "io_ns", "copy_ns", "sync_ns")
 _END_DONE: Final = 1
 """The place of `done` among the ends of ops."""
 
-
-def numbers(*kinds: Kind) -> str:
-    """Kinds for SQL."""
-    return ", ".join(str(kind.value) for kind in kinds)
-
-
-_DONE: Final = numbers(Kind.SWAP_IN_LOADED, Kind.SWAP_OUT_WRITTEN)
-_CLOSINGS: Final = f"{_DONE}, {numbers(Kind.SWAP_IN_FAILED, Kind.SWAP_OUT_FAILED, Kind.SWAP_OUT_SKIPPED)}"
+_NEVER: Final = np.int64(2**63 - 1)
+_LOADS: Final = np.array([Kind.SWAP_IN_QUEUED, Kind.SWAP_IN_STARTED, Kind.SWAP_IN_LOADED, Kind.SWAP_IN_FAILED], dtype=np.int64)
+_CLOSINGS: Final = numbers(
+    *(Kind.SWAP_IN_LOADED, Kind.SWAP_OUT_WRITTEN, Kind.SWAP_IN_FAILED, Kind.SWAP_OUT_FAILED, Kind.SWAP_OUT_SKIPPED)
+)
 _BEGINNINGS: Final = numbers(Kind.SWAP_IN_QUEUED, Kind.SWAP_IN_STARTED, Kind.SWAP_OUT_QUEUED, Kind.SWAP_OUT_STARTED)
 _HAS_PARTS: Final = f"coalesce({', '.join(_PARTS)}) IS NOT NULL"
 _STRUCT: Final = ", ".join(f"{name} := {name}" for name in _PARTS)
-_NEAR: Final = """
-near AS NOT MATERIALIZED (
-    SELECT * FROM events WHERE stream_id IN (SELECT unnest($streams::INTEGER[])) AND t_ns BETWEEN $start_ns AND $end_ns
-)
-"""
 
-# An op that ended well has one row with its parts: it is kept whole, but for what that row says of itself.
-_KEPT: Final = f"""
-WITH {_NEAR}, bearing AS (
-    SELECT stream_id, op, seq, ns, kind FROM near WHERE kind IN ({_DONE}) AND op IS NOT NULL AND {_HAS_PARTS}
-), begun AS (
-    SELECT stream_id, op, max(queue) AS queue, min(ns) AS ns FROM near
-    WHERE kind IN ({_BEGINNINGS}) AND op IS NOT NULL AND (queue IS NOT NULL OR ns IS NOT NULL) GROUP BY stream_id, op
+# What an op that ended well says stands in its row of `ops`, but for what its events say of themselves.
+_TOLD: Final = f"""
+WITH told AS (
+    SELECT stream_id, op, min(seq) FILTER (kind IN ({_CLOSINGS})) AS seq, max(kind) AS kind, min(ns) AS ns, max(queue) AS queue,
+        count(*) FILTER (kind IN ({_CLOSINGS}) AND {_HAS_PARTS}) AS bearing
+    FROM events WHERE $near AND kind IN ({_BEGINNINGS}, {_CLOSINGS}) AND op IS NOT NULL GROUP BY stream_id, op
 )
-SELECT own.stream_id, own.op, own.req, own.prefetch, own.src, own.dst, own.queued_ns, own.started_ns, own.closed_ns,
-    {", ".join(f"own.{name}" for name in _PARTS)}, own."bytes", bearing.seq, bearing.kind,
-    begun.queue, coalesce(bearing.ns, begun.ns) AS ns
-FROM ops AS own JOIN bearing USING (stream_id, op) LEFT JOIN begun USING (stream_id, op)
-WHERE own.outcome = {OpOutcome.DONE.value} AND own.queued_ns IS NOT NULL
-    AND greatest(own.src, own.dst) < {len(Tier)} AND own.src IS NOT NULL AND own.dst IS NOT NULL
+SELECT stream_id, op, own.req, own.prefetch, own.src, own.dst, own.queued_ns, own.started_ns, own.closed_ns,
+    {", ".join(f"own.{name}" for name in _PARTS)}, own."bytes", told.seq, told.kind, told.queue, told.ns,
+    coalesce(bearing = 1 AND own.outcome = {OpOutcome.DONE.value} AND own.queued_ns IS NOT NULL
+        AND greatest(own.src, own.dst) < {len(Tier)} AND own.src IS NOT NULL AND own.dst IS NOT NULL, false) AS is_kept
+FROM (FROM ops WHERE $streams AND least(queued_ns, started_ns, closed_ns) <= $end_ns
+    AND greatest(queued_ns, started_ns, closed_ns) >= $start_ns) AS own
+LEFT JOIN told USING (stream_id, op)
 """  # noqa: S608  # constants of ours
-_OTHERS_THERE: Final = """
-SELECT stream_id, op FROM ops ANTI JOIN kept_in USING (stream_id, op) WHERE stream_id IN (SELECT unnest($streams::INTEGER[]))
-    AND least(queued_ns, started_ns, closed_ns) <= $end_ns AND greatest(queued_ns, started_ns, closed_ns) >= $start_ns
-"""
-_OTHERS: Final = f"""
-WITH {_NEAR}, grouped AS (
+_ROWS: Final = f"""
+WITH grouped AS (
     SELECT stream_id, kind, op, min(seq) AS seq, CASE WHEN kind IN ({_CLOSINGS}) THEN max(t_ns) ELSE min(t_ns) END AS t_ns,
         min(ns) AS ns, min(req) AS req, min(prefetch) AS prefetch, min(src) AS src, min(dst) AS dst, max(queue) AS queue,
         sum("bytes")::BIGINT AS "bytes", arg_min(struct_pack({_STRUCT}), seq) FILTER ({_HAS_PARTS}) AS parts
-    FROM near SEMI JOIN others_in USING (stream_id, op)
-    WHERE kind IN ({_BEGINNINGS}, {_CLOSINGS}) AND op IS NOT NULL GROUP BY stream_id, kind, op
+    FROM events SEMI JOIN wanted_in USING (stream_id, op)
+    WHERE $near AND kind IN ({_BEGINNINGS}, {_CLOSINGS}) AND op IS NOT NULL GROUP BY stream_id, kind, op
 )
 SELECT * EXCLUDE (parts), {", ".join(f"parts.{name} AS {name}" for name in _PARTS)} FROM grouped
 """  # noqa: S608  # constants of ours
 
 
-def window_ops(cursor: duckdb.DuckDBPyConnection, stream_ids: list[int], names: list[Stream], span: Interval) -> OpColumns:
-    """All transfers of which anything was told in a span of time. Worker thread; about 3 µs each.
+def window_ops(look: Look) -> OpColumns:
+    """All transfers around a span of time: those that reach into it, and those that began and ended near it.
 
-    `stream_ids` and `names` are those of the same streams, in the order in which their places are counted.
+    Worker thread; about a microsecond each, and a look at all events near the span. Of one that is not kept whole its rows
+    are read, a minute back and forth at most.
     """
-    asked = {"streams": stream_ids, "start_ns": span[0], "end_ns": span[1]}
-    kept = _each_once(cursor.execute(_KEPT, asked).to_arrow_table())
-    with seen(cursor, "kept_in", kept.select(["stream_id", "op"])):
-        others = cursor.execute(_OTHERS_THERE, asked).to_arrow_table()
-    parts = [_of_kept(kept, places_of(kept, stream_ids))]
+    asked = {"near": look.of_time(), "streams": look.of_streams, "start_ns": look.near[0], "end_ns": look.near[1]}
+    table = look.table(Template(_TOLD).substitute(asked))
+    is_kept = table["is_kept"].to_numpy()
+    parts = [_of_kept(look, table.filter(pa.array(is_kept)))]
+    others = table.filter(pa.array(~is_kept & _matters(look, table)))
     if others.num_rows:
-        with seen(cursor, "others_in", others):
-            table = cursor.execute(_OTHERS, asked).to_arrow_table()
-        parts.append(op_columns(rows_of_selection(table, places_of(table, stream_ids), dict.fromkeys(names, ()))))
+        sql = Template(_ROWS).substitute(near=look.of_time(_span_of(look, others)))
+        parts.append(op_columns(look.rows(look.table_about(sql, others.select(["stream_id", "op"])))))
     return _together(parts)
 
 
-def places_of(table: pa.Table, stream_ids: list[int]) -> IntArray:
-    """The place of each row's stream among some."""
-    place = np.zeros(max(stream_ids, default=0) + 1, dtype=np.int64)
-    place[stream_ids] = np.arange(len(stream_ids))
-    return np.asarray(place[table["stream_id"].to_numpy()], dtype=np.int64)
+def _matters(look: Look, table: pa.Table) -> BoolArray:
+    """Which ops reach into the span, or lie near it: one that is cut off far from it kept nobody waiting there."""
+    (first, last), (low, high) = _lives(table), look.near
+    return np.asarray(((first <= look.span[1]) & (last >= look.span[0])) | ((first >= low) & (last <= high)))
 
 
-def _each_once(kept: pa.Table) -> pa.Table:
-    """Those that stand there once, sorted: of one with several rows that have parts, its rows tell more."""
-    stream, op = kept["stream_id"].to_numpy(), ids_of(kept, "op")
-    order = np.lexsort((op, stream))
-    again = (op[order][1:] == op[order][:-1]) & (stream[order][1:] == stream[order][:-1])
-    single = ~(np.append(again, False) | np.append(False, again))[: len(order)]
-    return kept.take(pa.array(order[single]))
+def _lives(table: pa.Table) -> tuple[IntArray, IntArray]:
+    """The first and the last time that is known of each op."""
+    times = np.stack([ints_of(table, name) for name in ("queued_ns", "started_ns", "closed_ns")])
+    known = times != NO_INT
+    return np.where(known, times, _NEVER).min(axis=0), np.where(known, times, -_NEVER).max(axis=0)
 
 
-def _of_kept(kept: pa.Table, stream: IntArray) -> OpColumns:
+def _span_of(look: Look, table: pa.Table) -> Interval:
+    """The time in which some ops lived, near the span or not too far from it."""
+    (first, last), (low, high) = _lives(table), look.near
+    return max(min(low, int(first.min())), low - LOOK_NS), min(max(high, int(last.max())), high + LOOK_NS)
+
+
+def _of_kept(look: Look, kept: pa.Table) -> OpColumns:
     """Ops that ended well, as columns."""
     parts = np.stack([ints_of(kept, name) for name in _PARTS], axis=1)
     queued, started = ints_of(kept, "queued_ns"), ints_of(kept, "started_ns")
     unsaid = (parts[:, 0] == NO_INT) & (started != NO_INT)
     parts[:, 0] = np.where(unsaid, started - queued, parts[:, 0])
     return OpColumns(
-        stream=stream,
+        stream=look.places(kept["stream_id"].to_numpy()),
         op=ids_of(kept, "op"),
-        load=(ints_of(kept, "kind") == Kind.SWAP_IN_LOADED.value).astype(np.int64),
+        load=np.isin(ints_of(kept, "kind"), _LOADS).astype(np.int64),
         src=ints_of(kept, "src"),
         dst=ints_of(kept, "dst"),
         queued_ns=queued,

@@ -5,8 +5,10 @@ import pytest
 from kvtrail_collector.attribution import attribute
 from kvtrail_collector.ledger_keeper import LedgerKeeper
 from kvtrail_collector.questions.attribution import attribute_stored, nearest_part
+from kvtrail_collector.questions.population import stored_population
 from kvtrail_collector.questions.rows import event_rows, streams
-from kvtrail_collector.questions.windows import windows_recording
+from kvtrail_collector.questions.window_look import Look
+from kvtrail_collector.questions.windows import WindowsRecording
 from kvtrail_collector.testing import memory_store
 from kvtrail_schema.clock import SystemClock
 from kvtrail_schema.enums import Tier
@@ -46,7 +48,8 @@ def test_what_was_fetched_ahead_is_seen_by_block() -> None:
         numbered = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(told, start=1)]
         store.submit(events_batch(numbered)).result()
         with store.read() as cursor:
-            rows = windows_recording(cursor, streams(cursor), (0, 100)).rows
+            known = streams(cursor)
+            rows = WindowsRecording(Look.at(cursor, known, (0, 100)), stored_population(cursor, known)).rows
     ahead = rows.of_kinds(Kind.PREFETCH_ISSUED, Kind.PREFETCH_READY, Kind.SWAP_IN_QUEUED, Kind.PREFETCH_WASTED)
 
     assert [10, 20, 30, 10**11] == rows.t_ns[ahead].tolist()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from kvtrail_collector.facts_ops import OpColumns, op_columns
 from kvtrail_collector.facts_rows import rows_of_table
-from kvtrail_collector.ledger_rows import identity_of
 from kvtrail_collector.questions.rows import event_rows, streams
+from kvtrail_collector.questions.window_look import Look
 from kvtrail_collector.questions.window_ops import window_ops
 from kvtrail_collector.testing import memory_store
 from kvtrail_schema.events import Event, SwapInFailed, SwapInLoaded
@@ -47,7 +47,7 @@ def test_kept_transfers_are_what_rows_say(slow_run: Run, seed: int) -> None:
         store.submit(events_batch(events)).result()
         with store.read() as cursor:
             known = streams(cursor)
-            found = window_ops(cursor, [known[0].stream_id], [identity_of(known[0])], EVER)
+            found = window_ops(Look.at(cursor, known, EVER))
             expected = op_columns(rows_of_table(event_rows(cursor, known)))
 
     assert len(expected.op) > 500
