@@ -61,7 +61,7 @@ GENERAL_OF: Final[Mapping[str, frozenset[str]]] = {
     "PREFETCH_LATE": frozenset({"TIER_SLOW", "TIER_QUEUE", "HIT_RATE_MISLEADS"}),
     "READ_FAILURE": frozenset({"TIER_SLOW", "TIER_QUEUE"}),
     "HIT_RATE_MISLEADS": frozenset({"TIER_SLOW", "TIER_QUEUE"}),
-    "THRASH": frozenset({"SCHED_QUEUE", "MIX_SHIFT"}),
+    "THRASH": frozenset({"SCHED_QUEUE", "CAPACITY_CLIFF", "MIX_SHIFT"}),
     "LOOKUP_BOUND": frozenset({"SCHED_QUEUE", "MIX_SHIFT"}),
     "SCHED_QUEUE": frozenset({"MIX_SHIFT"}),
     "PAGEABLE_COPY": frozenset({"TIER_SLOW"}),

@@ -11,12 +11,16 @@ from kvtrail_collector.population import Cause
 from kvtrail_collector.verdicts_case import Case, Detector, Finding
 
 SHARE: Final = 0.2
-GROWTH: Final = 2.0
-_EXPLAINED: Final = (Component.RECOMPUTE_PREFILL, Component.BUDGET, Component.LIMIT)
+GROWTH: Final = 1.5
+_EXPLAINED: Final = (Component.RECOMPUTE_PREFILL, Component.BUDGET, Component.LIMIT, Component.CAPACITY)
+_BESIDE: Final = ((Component.BUDGET, "SCHED_QUEUE"), (Component.CAPACITY, "CAPACITY_CLIFF"))
 
 
 def find(case: Case, tier: Tier | None) -> Finding | None:
-    """A good part of what was computed while the tail waited had been evicted before, and more than usual."""
+    """A good part of what was computed while the tail waited had been evicted before, and more than usual.
+
+    Who waits for room then waits for what the same small pools hold up, as who waits for a step does.
+    """
     if tier is not None:
         return None
     victims, others = case.requests.place[case.excess.window.rows], case.reference_requests.place
@@ -28,7 +32,7 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
         explains=tuple(Cause(component, None) for component in _EXPLAINED),
         evidence={"evicted_share_of_tokens": share, "reference_evicted_share_of_tokens": usual},
         events=tuple(case.arrival(place) for place in largest),
-        also=("SCHED_QUEUE",) if case.excess_ns(Cause(Component.BUDGET, None)) > 0 else (),
+        also=tuple(code for component, code in _BESIDE if case.excess_ns(Cause(component, None)) > 0),
     )
 
 

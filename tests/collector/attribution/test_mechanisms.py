@@ -57,13 +57,13 @@ def is_ill(t_ns: int) -> bool:
     return WINDOW[0] <= t_ns < WINDOW[1]
 
 
-def step(number: int, start_ns: int, end_ns: int, tokens: int = 64) -> list[Event]:
+def step(number: int, start_ns: int, end_ns: int, tokens: int = 64, reason: PrefillReason = PrefillReason.NEW) -> list[Event]:
     """The whole prompt of a request in one step, and its first token."""
     req = RequestId(number)
     return [
         StepStarted(t_ns=start_ns, step=StepId(number)),
         RequestAdmitted(t_ns=start_ns, req=req, step=StepId(number)),
-        PrefillChunk(t_ns=start_ns, req=req, step=StepId(number), tokens=tokens, reason=PrefillReason.NEW),
+        PrefillChunk(t_ns=start_ns, req=req, step=StepId(number), tokens=tokens, reason=reason),
         StepFinished(t_ns=end_ns, step=StepId(number), tokens=tokens, prefill_tokens=tokens),
         RequestFirstToken(t_ns=end_ns, req=req),
     ]
@@ -115,6 +115,23 @@ def test_more_of_the_long_prompts_that_always_came_is_a_shift_of_the_mix() -> No
     """Waiting behind them is no fault of a neighbour, as no more is asked for than before, and by nobody new."""
     assert first_code(list(one_by_one(0.3))) == "MIX_SHIFT"
     assert first_code(list(one_by_one(0.05))) is None
+
+
+def without_room(reason: PrefillReason) -> Iterator[Event]:
+    """One after the other, each waiting for room; within the window they take longer, for what this reason says."""
+    free_ns = 0
+    for number, at_ns in arrivals(8, 40):
+        req, start_ns = RequestId(number), max(free_ns, at_ns)
+        yield RequestArrived(t_ns=at_ns, req=req, tokens=64, ns=TENANT, text=f"r{number}")
+        yield RequestWaiting(t_ns=at_ns, req=req, reason=WaitReason.CAPACITY)
+        free_ns = start_ns + (23 * MS if is_ill(at_ns) else 10 * MS)
+        yield from step(number, start_ns, free_ns, reason=reason if is_ill(at_ns) else PrefillReason.NEW)
+
+
+def test_waits_for_room_that_goes_to_what_was_evicted_are_thrashing() -> None:
+    """Where what is computed had been evicted, room is lacking since everything comes back; else it is lacking."""
+    assert first_code(list(without_room(PrefillReason.EVICTED))) == "THRASH"
+    assert first_code(list(without_room(PrefillReason.NEW))) == "CAPACITY_CLIFF"
 
 
 class Loads:
@@ -175,7 +192,7 @@ def test_a_prefetch_that_a_request_overtakes_is_late() -> None:
 
 
 def test_a_late_prefetch_says_more_than_hits_that_moved_by_it() -> None:
-    """What was not fetched into host in time is read from where it lies: it is the prefetch that failed, and not host's room."""
+    """What was not fetched into host in time is read where it lies: the prefetch failed, not host's room."""
     assert first_code(overtaken(prefetched=True, from_host=True)) == "PREFETCH_LATE"
     assert first_code(overtaken(prefetched=False, from_host=True)) == "HIT_RATE_MISLEADS"
 
