@@ -34,8 +34,9 @@ def _headline(found: Verdicts) -> str:
     lasted_s = (found.window.end_ns - found.window.start_ns) / _NS_PER_S
     count = len(found.verdicts)
     verdicts = "nothing is wrong" if not count else f"{count} verdict{'s' if count > 1 else ''}"
-    requests = f"{found.window.requests:,} requests"
-    return f"{verdicts.capitalize()} in {lasted_s:,.1f} s, {requests}, coverage {percent(found.coverage)}{device}."
+    lasted = f"{lasted_s:,.1f} s" if lasted_s >= 1 else f"{lasted_s * 1_000:.0f} ms"
+    requests = f"{found.window.requests:,} request{'' if found.window.requests == 1 else 's'}"
+    return f"{verdicts.capitalize()} in {lasted}, {requests}, coverage {percent(found.coverage)}{device}."
 
 
 def _verdict(verdict: Verdict) -> Text:
