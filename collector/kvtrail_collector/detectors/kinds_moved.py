@@ -46,7 +46,8 @@ def kinds_moved(case: Case) -> KindsMoved:
     total = max(float(tokens.sum()), 1.0)
     new = strata.window < 0
     of_grown = ~new & grown[np.maximum(strata.window, 0)]
-    return KindsMoved(float(np.maximum(here - there, 0).sum()), tokens[of_grown].sum() / total, tokens[new].sum() / total)
+    taken_by_grown, taken_by_new = (float(tokens[which].sum()) / total for which in (of_grown, new))
+    return KindsMoved(float(np.maximum(here - there, 0).sum()), taken_by_grown, taken_by_new)
 
 
 def _shares(sizes: list[int]) -> FloatArray:
