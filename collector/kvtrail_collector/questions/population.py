@@ -19,8 +19,9 @@ from kvtrail_collector.ledger_rows import holes_of, last_ns, lives
 from kvtrail_collector.population import Population, cause_of
 from kvtrail_collector.questions.rows import StreamRow
 
+_SHOWN: Final = SCHEMA.remove(SCHEMA.get_field_index("hidden_ns"))
 _KEPT: Final = f"""
-SELECT {", ".join(SCHEMA.names)} FROM request_ledgers ANTI JOIN open_in USING (stream_id, req)
+SELECT {", ".join(_SHOWN.names)} FROM request_ledgers ANTI JOIN open_in USING (stream_id, req)
 WHERE stream_id IN (SELECT unnest(?::INTEGER[]))
 """  # noqa: S608  # names of ours
 _NAMES: Final = f"""SELECT ns, "text" FROM events WHERE kind = {Kind.NAMESPACE_DECLARED.value} AND ns IS NOT NULL"""  # noqa: S608  # a constant of ours
@@ -66,10 +67,11 @@ def _ledgers(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow]) -> list
     ids = [stream.stream_id for stream in wanted]
     table = open_requests(cursor, ids)
     with seen(cursor, "open_in", table):
-        kept = cursor.execute(_KEPT, [ids]).to_arrow_table().cast(SCHEMA)
+        kept = cursor.execute(_KEPT, [ids]).to_arrow_table().cast(_SHOWN)
     stream_id, req = table["stream_id"].to_numpy(), np.asarray(table["req"].to_numpy(), dtype=np.uint64)
     present = [stream for stream in wanted if stream.stream_id in stream_id]
-    return [kept, *(_open_of(cursor, stream, np.unique(req[stream_id == stream.stream_id])) for stream in present)]
+    still_open = (_open_of(cursor, stream, np.unique(req[stream_id == stream.stream_id])) for stream in present)
+    return [kept, *(ledgers.select(_SHOWN.names) for ledgers in still_open)]
 
 
 def _open_of(cursor: duckdb.DuckDBPyConnection, stream: StreamRow, req: IdArray) -> pa.Table:

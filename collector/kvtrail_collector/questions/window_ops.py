@@ -66,7 +66,7 @@ def window_ops(look: Look) -> OpColumns:
     asked = {"near": look.of_time(), "streams": look.of_streams, "start_ns": look.near[0], "end_ns": look.near[1]}
     table = look.table(Template(_TOLD).substitute(asked))
     is_kept = table["is_kept"].to_numpy()
-    parts = [_of_kept(look, table.filter(pa.array(is_kept)))]
+    parts = [_of_kept(look, _sorted(look, table.filter(pa.array(is_kept))))]
     others = table.filter(pa.array(~is_kept & _matters(look, table)))
     if others.num_rows:
         sql = Template(_ROWS).substitute(near=look.of_time(_span_of(look, others)))
@@ -91,6 +91,11 @@ def _span_of(look: Look, table: pa.Table) -> Interval:
     """The time in which some ops lived, near the span or not too far from it."""
     (first, last), (low, high) = _lives(table), look.near
     return max(min(low, int(first.min())), low - LOOK_NS), min(max(high, int(last.max())), high + LOOK_NS)
+
+
+def _sorted(look: Look, table: pa.Table) -> pa.Table:
+    """Rows by the place of their stream, and op."""
+    return table.take(pa.array(np.lexsort((ids_of(table, "op"), look.places(table["stream_id"].to_numpy())))))
 
 
 def _of_kept(look: Look, kept: pa.Table) -> OpColumns:
@@ -120,7 +125,9 @@ def _of_kept(look: Look, kept: pa.Table) -> OpColumns:
 
 
 def _together(parts: list[OpColumns]) -> OpColumns:
-    """Several columns of ops as one, sorted by (stream, op)."""
+    """Several columns of ops as one, sorted by (stream, op), as each of them is."""
+    if len(parts) == 1:
+        return parts[0]
     columns = {field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(OpColumns)}
     order = np.lexsort((columns["op"], columns["stream"]))
     return OpColumns(**{name: values[order] for name, values in columns.items()})
