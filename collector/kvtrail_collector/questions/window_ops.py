@@ -95,7 +95,7 @@ def _span_of(look: Look, table: pa.Table) -> Interval:
 
 def _sorted(look: Look, table: pa.Table) -> pa.Table:
     """Rows by the place of their stream, and op."""
-    return table.take(pa.array(np.lexsort((ids_of(table, "op"), look.places(table["stream_id"].to_numpy())))))
+    return table.take(np.lexsort((ids_of(table, "op"), look.places(table["stream_id"].to_numpy()))))
 
 
 def _of_kept(look: Look, kept: pa.Table) -> OpColumns:

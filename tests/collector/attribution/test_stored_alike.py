@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import msgspec
 import pytest
@@ -57,7 +58,7 @@ def _beside() -> Iterator[Event]:
 def _write_back(op: OpId, start_ns: int, end_ns: int) -> Iterator[Event]:
     """Two blocks of two tenants; the one that has the parts is not of the lower namespace."""
     for ns, part in ((NEIGHBOUR, 1), (TENANT, None)):
-        own = {"op": op, "src": Tier.HOST, "dst": Tier.NVME, "ns": ns}
+        own: dict[str, Any] = {"op": op, "src": Tier.HOST, "dst": Tier.NVME, "ns": ns}
         yield SwapOutQueued(t_ns=start_ns, **own)
         yield SwapOutStarted(t_ns=start_ns + 5 * MS, **own)
         yield SwapOutWritten(t_ns=end_ns, bytes=4096, queue_ns=part and 5 * MS, io_ns=part and 20 * MS, **own)
@@ -65,7 +66,7 @@ def _write_back(op: OpId, start_ns: int, end_ns: int) -> Iterator[Event]:
 
 def _load_of(op: OpId, req: RequestId | None, start_ns: int, end_ns: int) -> Iterator[Event]:
     """A load, which says nothing of its namespace."""
-    own = {"op": op, "src": Tier.NVME, "dst": Tier.GPU, "req": req, "bytes": 4096}
+    own: dict[str, Any] = {"op": op, "src": Tier.NVME, "dst": Tier.GPU, "req": req, "bytes": 4096}
     yield SwapInQueued(t_ns=start_ns, **own)
     yield SwapInStarted(t_ns=start_ns + MS, **own)
     yield SwapInLoaded(t_ns=end_ns, queue_ns=MS, io_ns=end_ns - start_ns - 2 * MS, **own)
@@ -73,7 +74,8 @@ def _load_of(op: OpId, req: RequestId | None, start_ns: int, end_ns: int) -> Ite
 
 def _prefetch(prefetch: PrefetchId, op: OpId, at: int) -> Iterator[Event]:
     """A block that is fetched ahead, of which is told half a minute later what became of it."""
-    block, own = BlockId(prefetch), {"op": op, "src": Tier.NVME, "dst": Tier.HOST, "prefetch": prefetch}
+    block = BlockId(prefetch)
+    own: dict[str, Any] = {"op": op, "src": Tier.NVME, "dst": Tier.HOST, "prefetch": prefetch}
     yield PrefetchIssued(t_ns=at, prefetch=prefetch, block=block, src=Tier.NVME, dst=Tier.HOST)
     yield SwapInQueued(t_ns=at + MS, block=block, **own)
     yield SwapInLoaded(t_ns=at + 40 * MS, block=block, bytes=4096, queue_ns=10 * MS, io_ns=20 * MS, **own)
