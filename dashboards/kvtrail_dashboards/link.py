@@ -18,6 +18,10 @@ TTFT: Final = "slo_ttft_ms"
 TPOT: Final = "slo_tpot_ms"
 LIVE: Final = "live"
 _MOST_DIGITS: Final = 20
+MOST_OBJECTIVE_MS: Final = 3_600_000
+"""No objective is longer: what a link says beyond it is read as this."""
+_EARLIEST_NS: Final = -(2**63)
+_LATEST_NS: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,8 @@ def view_of(params: Mapping[str, str]) -> View:
         last_s=_count(params.get(LAST, "")),
         event=params.get(EVENT) or None,
         block=params.get(BLOCK) or None,
-        slo_ttft_ms=_count(params.get(TTFT, "")) or None,
-        slo_tpot_ms=_count(params.get(TPOT, "")) or None,
+        slo_ttft_ms=_objective(params.get(TTFT, "")),
+        slo_tpot_ms=_objective(params.get(TPOT, "")),
         live=params.get(LIVE) == "1",
     )
 
@@ -89,12 +93,18 @@ def params_of(view: View) -> dict[str, str]:
 
 
 def _window(start: str, end: str) -> tuple[int, int] | None:
-    """A window, if both ends are whole numbers of nanoseconds in order."""
+    """A window, if both ends are whole numbers of nanoseconds in order, of 64 bits as clocks are."""
     try:
         window = (int(start), int(end))
     except ValueError:
         return None
-    return window if window[0] < window[1] else None
+    return window if _EARLIEST_NS <= window[0] < window[1] <= _LATEST_NS else None
+
+
+def _objective(text: str) -> int | None:
+    """An objective in ms, from one to the longest that a page offers; none where the link has none."""
+    count = _count(text)
+    return min(count, MOST_OBJECTIVE_MS) if count else None
 
 
 def _count(text: str) -> int | None:

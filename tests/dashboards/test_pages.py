@@ -252,10 +252,12 @@ def test_tenants_stand_under_their_names_with_what_they_hold(open_place: OpenPla
     assert list(table["name"]) == ["Search", "not named"]
     assert list(table["holds"]) == ["host 512 bytes of 1.0 KiB"] * 2
     assert "3 on nvme" in str(page.dataframe[1].value.to_dict())
+    assert "2023-11-14 22:13:20" == str(page.dataframe[1].value["at"][0])[:19]
+    assert "YYYY-MM-DD HH:mm:ss.SSS" in page.dataframe[1].proto.columns
     assert links(page)["Evidence of 22:13:20"]["event"] == [f"engine-a/{BIG_ID}/0/5"]
 
 
-@pytest.mark.parametrize(("heard_s_ago", "told"), [(1, "no stream that runs is silent"), (60, "1 streams run and are silent")])
+@pytest.mark.parametrize(("heard_s_ago", "told"), [(1, "no stream that runs is silent"), (60, "1 stream runs and is silent")])
 def test_a_stream_that_runs_and_is_silent_is_told(open_place: OpenPlace, heard_s_ago: int, told: str) -> None:
     """A dead agent looks like a quiet engine until somebody looks at its heartbeat."""
     assert told in said(open_place(Place.RECORDER, page_answers(recorder=recorder(heard_s_ago)))[0])

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Final
 
 from kvtrail_dashboards.answers import Attribution, Loss, Series
+from kvtrail_dashboards.compute.books import books_of, is_expiry, of_engine
 from kvtrail_dashboards.compute.figures import percent
 
 _WHOLE: Final = 0.9995
@@ -71,16 +72,16 @@ def notices(loss: Loss, engine: str | None, attribution: Attribution) -> tuple[N
 
 def notices_of_losses(loss: Loss, engine: str | None) -> Iterator[Notice]:
     """Events that nobody accounts for, and events that somebody dropped."""
-    streams = [stream for stream in loss.streams if engine in {None, stream.engine}]
-    unaccounted = sum(stream.unaccounted for stream in streams)
-    if unaccounted:
+    streams = of_engine(loss, engine)
+    books = books_of(streams)
+    if books.unaccounted:
         do = "Causes may be missing below. Run `kvtrail loss` to see which stream and which numbers."
-        yield Notice(Level.ALARM, f"{unaccounted:,} events were produced and are unaccounted for.", do)
-    dropped = sum(drop.count for stream in streams for drop in stream.dropped)
-    if dropped:
-        stages = ", ".join(sorted({f"{drop.stage} {drop.reason}" for stream in streams for drop in stream.dropped}))
+        yield Notice(Level.ALARM, f"{books.unaccounted:,} events were produced and are unaccounted for.", do)
+    if books.dropped:
+        drops = (drop for stream in streams for drop in stream.dropped if not is_expiry(drop))
+        stages = ", ".join(sorted({f"{drop.stage} {drop.reason}" for drop in drops}))
         do = "They are accounted for; where they would tell the cause, time below stands as unattributed."
-        yield Notice(Level.WARNING, f"{dropped:,} events were dropped on the way ({stages}).", do)
+        yield Notice(Level.WARNING, f"{books.dropped:,} events were dropped on the way ({stages}).", do)
 
 
 def no_spike(attribution: Attribution, slow_stretches: int = 0) -> Notice | None:

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from kvtrail_dashboards.answers import Attribution, Loss, Verdict, Window
+from kvtrail_dashboards.compute.books import books_of, of_engine
 from kvtrail_dashboards.compute.breaks import with_breaks
 from kvtrail_dashboards.compute.events import name_of_event
 from kvtrail_dashboards.compute.figures import duration, percent
@@ -77,17 +78,16 @@ def tiles(latency: Latency, loss: Loss, engine: str, ttft_ms: int, tpot_ms: int)
 
 
 def coverage_tile(loss: Loss, engine: str) -> Tile:
-    """How much of what an engine's streams produced is stored."""
-    streams = [stream for stream in loss.streams if stream.engine == engine]
-    produced = sum(stream.produced - stream.in_flight for stream in streams)
-    stored = sum(stream.stored for stream in streams)
-    lost = sum(stream.unaccounted for stream in streams)
-    share = min(stored / produced, 1.0) if produced else None
-    if lost:
-        return Tile("Events stored", percent(share), f"{lost:,} unaccounted for", Mood.BAD)
-    dropped = produced - stored
-    told = f"{dropped:,} dropped, accounted for" if dropped > 0 else "nothing lost"
-    return Tile("Events stored", percent(share), told, Mood.FAIR if dropped > 0 else Mood.GOOD)
+    """How much of what an engine's streams produced is stored; what retention let go of is no part of it."""
+    books = books_of(of_engine(loss, engine))
+    share = percent(books.kept_share)
+    expired = f"; {books.expired:,} older ones expired" if books.expired else ""
+    if books.unaccounted:
+        return Tile("Events stored", share, f"{books.unaccounted:,} unaccounted for{expired}", Mood.BAD)
+    if not books.produced:
+        return Tile("Events stored", share, "nothing was produced")
+    told = f"{books.dropped:,} dropped, accounted for" if books.dropped else "nothing lost"
+    return Tile("Events stored", share, f"{told}{expired}", Mood.FAIR if books.dropped else Mood.GOOD)
 
 
 def latency_views(latency: Latency, engine: EngineRow, spike: Window | None) -> tuple[LatencyView, LatencyView]:

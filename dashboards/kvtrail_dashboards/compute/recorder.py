@@ -1,18 +1,17 @@
 """The record itself for people: is it whole, is it fresh, and what is missing."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from kvtrail_dashboards.answers import Loss, StreamLoss
 from kvtrail_dashboards.compute.ages import age
+from kvtrail_dashboards.compute.books import Books, books_of, is_expiry, of_engine
 from kvtrail_dashboards.compute.figures import duration
 from kvtrail_dashboards.compute.now import Mood, Tile, coverage_tile
-from kvtrail_dashboards.compute.wall import moment
+from kvtrail_dashboards.compute.rates import rate_tile
+from kvtrail_dashboards.compute.streams import RUNNING, newest_of_ranks, silent_streams, silent_told
 from kvtrail_dashboards.page_answers import Recorder, RecorderStream
 
-_FRESH_NS: Final = 5_000_000_000
-_RUNNING: Final = 0
 _STATES: Final = {0: "running", 1: "ended in order", 2: "killed"}
 _MOST_GAPS: Final = 50
 
@@ -53,25 +52,15 @@ class GapLine:
     events: int
 
 
-@dataclass(frozen=True, slots=True)
-class RatePoint:
-    """The events a second of one stream in one bucket of time."""
-
-    at: datetime
-    stream: str
-    events_per_s: float | None
-
-
 def recorder_tiles(recorder: Recorder, loss: Loss, engine: str) -> tuple[Tile, ...]:
     """Is the record whole, and is it fresh."""
-    streams = [stream for stream in loss.streams if stream.engine == engine]
-    lost = sum(stream.unaccounted for stream in streams)
-    rates = [row.events_per_s for row in recorder.series if row.events_per_s is not None]
+    books = books_of(of_engine(loss, engine))
+    lost = books.unaccounted
     delays = [stream.delay_ns for stream in recorder.streams]
     return (
-        Tile("Balance", "unbalanced" if lost else "balanced", _balance(streams), Mood.BAD if lost else Mood.GOOD),
+        Tile("Balance", "unbalanced" if lost else "balanced", _balance(books), Mood.BAD if lost else Mood.GOOD),
         coverage_tile(loss, engine),
-        Tile("Events a second", f"{rates[-1]:,.0f}" if rates else "not known", f"at most {max(rates):,.0f}" if rates else ""),
+        rate_tile(recorder),
         Tile("On the way", duration(max(delays) / 1e6) if delays else "not known", "the newest batch, by both wall clocks"),
         _freshness(recorder),
     )
@@ -81,18 +70,30 @@ def stream_lines(recorder: Recorder, loss: Loss) -> tuple[StreamLine, ...]:
     """The streams of the page, the one last heard of first."""
     books = {(one.engine, one.epoch, one.rank): one for one in loss.streams}
     found = ((one, books.get((one.engine, one.epoch, one.rank))) for one in recorder.streams)
-    return tuple(_stream(stream, book, recorder.now_wall_ns) for stream, book in found if book is not None)
+    newest = set(newest_of_ranks(recorder))
+    return tuple(
+        _stream(stream, book, _state(stream, is_newest=stream in newest), recorder.now_wall_ns)
+        for stream, book in found
+        if book is not None
+    )
 
 
 def drop_lines(loss: Loss, engine: str) -> tuple[DropLine, ...]:
-    """What was dropped, most first."""
+    """What was dropped, most first; what retention let go of was stored before, and is none of it."""
     lines = [
         DropLine(_name(stream), drop.stage, drop.reason.replace("_", " "), drop.count)
         for stream in loss.streams
         if stream.engine == engine
         for drop in stream.dropped
+        if not is_expiry(drop)
     ]
     return tuple(sorted(lines, key=lambda line: -line.events))
+
+
+def expired_told(loss: Loss, engine: str) -> str:
+    """What retention let go of, in a sentence; empty where it did not."""
+    expired = books_of(of_engine(loss, engine)).expired
+    return f"{expired:,} events were stored once, and expired: retention let go of them." if expired else ""
 
 
 def gap_lines(loss: Loss, engine: str) -> tuple[GapLine, ...]:
@@ -106,32 +107,35 @@ def gap_lines(loss: Loss, engine: str) -> tuple[GapLine, ...]:
     return tuple(sorted(lines, key=lambda line: -line.events)[:_MOST_GAPS])
 
 
-def rate_points(recorder: Recorder) -> tuple[RatePoint, ...]:
-    """Events a second over time, by rank."""
-    return tuple(RatePoint(moment(row.wall_ns), f"rank {row.rank}", row.events_per_s) for row in recorder.series)
-
-
-def _balance(streams: list[StreamLoss]) -> str:
+def _balance(books: Books) -> str:
     """The books in one line."""
-    produced, stored = sum(one.produced for one in streams), sum(one.stored for one in streams)
-    dropped = sum(drop.count for one in streams for drop in one.dropped)
-    flying, lost = sum(one.in_flight for one in streams), sum(one.unaccounted for one in streams)
-    return f"{produced:,} produced = {stored:,} stored + {dropped:,} dropped + {flying:,} on the way + {lost:,} unaccounted"
+    expired = f" + {books.expired:,} expired" if books.expired else ""
+    return (
+        f"{books.produced:,} produced = {books.stored:,} stored + {books.dropped:,} dropped{expired} + "
+        f"{books.in_flight:,} on the way + {books.unaccounted:,} unaccounted"
+    )
+
+
+def _state(stream: RecorderStream, *, is_newest: bool) -> str:
+    """How a stream is; one that never ended and has a successor does not run any more, whatever it said last."""
+    if stream.state == RUNNING and not is_newest:
+        return "replaced, without an end"
+    return _STATES.get(stream.state, str(stream.state))
 
 
 def _freshness(recorder: Recorder) -> Tile:
     """When a stream was last heard; a stream that runs and is silent is odd."""
     newest = max((stream.heard_wall_ns for stream in recorder.streams), default=None)
-    silent = [one for one in recorder.streams if one.state == _RUNNING and recorder.now_wall_ns - one.heard_wall_ns > _FRESH_NS]
-    told = f"{len(silent):,} streams run and are silent" if silent else "no stream that runs is silent"
+    silent = silent_streams(recorder)
+    told = silent_told(len(silent)) if silent else "no stream that runs is silent"
     return Tile("Last heard", age(newest, recorder.now_wall_ns), told, Mood.BAD if silent else Mood.GOOD)
 
 
-def _stream(stream: RecorderStream, book: StreamLoss, now_ns: int) -> StreamLine:
+def _stream(stream: RecorderStream, book: StreamLoss, state: str, now_ns: int) -> StreamLine:
     """One stream as a line."""
     return StreamLine(
         stream=_name(book),
-        state=_STATES.get(stream.state, str(stream.state)),
+        state=state,
         produced=book.produced,
         stored=book.stored,
         dropped=sum(drop.count for drop in book.dropped),

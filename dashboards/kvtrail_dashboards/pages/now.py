@@ -25,7 +25,7 @@ from kvtrail_dashboards.compute.wall import WallTime
 from kvtrail_dashboards.errors import CollectorError
 from kvtrail_dashboards.fetch import fetch_attribution, fetch_loss
 from kvtrail_dashboards.fetch_pages import fetch_latency, fetch_pressure, fetch_spikes, fetch_verdicts
-from kvtrail_dashboards.link import View
+from kvtrail_dashboards.link import MOST_OBJECTIVE_MS, View
 from kvtrail_dashboards.page_answers import Latency
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.frame import Frame, framed
@@ -178,5 +178,5 @@ def _objective(view: View, ttft_ms: int, tpot_ms: int) -> None:
         go_to(replace(view, slo_ttft_ms=int(st.session_state["slo-ttft"]), slo_tpot_ms=int(st.session_state["slo-tpot"])))
 
     with st.popover("Objective"):
-        st.number_input("Time to first token, ms", 1, 3_600_000, ttft_ms, key="slo-ttft", on_change=choose)
-        st.number_input("Time per output token, ms", 1, 3_600_000, tpot_ms, key="slo-tpot", on_change=choose)
+        st.number_input("Time to first token, ms", 1, MOST_OBJECTIVE_MS, ttft_ms, key="slo-ttft", on_change=choose)
+        st.number_input("Time per output token, ms", 1, MOST_OBJECTIVE_MS, tpot_ms, key="slo-tpot", on_change=choose)

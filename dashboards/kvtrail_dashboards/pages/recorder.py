@@ -2,9 +2,12 @@
 
 import streamlit as st
 
+from kvtrail_dashboards.answers import Loss
 from kvtrail_dashboards.charts.lines import LinePoint, lines_chart
+from kvtrail_dashboards.compute.books import of_rank
 from kvtrail_dashboards.compute.notices import notices_of_losses
-from kvtrail_dashboards.compute.recorder import drop_lines, gap_lines, rate_points, recorder_tiles, stream_lines
+from kvtrail_dashboards.compute.rates import rate_points
+from kvtrail_dashboards.compute.recorder import drop_lines, expired_told, gap_lines, recorder_tiles, stream_lines
 from kvtrail_dashboards.fetch import fetch_loss
 from kvtrail_dashboards.fetch_pages import fetch_recorder
 from kvtrail_dashboards.places import Place
@@ -21,7 +24,7 @@ def page() -> None:
 
 def _draw(frame: Frame) -> None:
     """The books first; then who keeps them."""
-    loss, recorder = fetch_loss(), fetch_recorder(frame.asked)
+    loss, recorder = of_rank(fetch_loss(), frame.view.rank), fetch_recorder(frame.asked)
     for notice in notices_of_losses(loss, frame.engine.engine):
         show_notice(notice)
     tiles_section(recorder_tiles(recorder, loss, frame.engine.engine))
@@ -44,12 +47,11 @@ def _draw(frame: Frame) -> None:
         Column("delay_ms", "on the way, ms", "%.1f"),
     )
     show_table(stream_lines(recorder, loss), columns)
-    _holes(frame)
+    _holes(loss, frame.engine.engine)
 
 
-def _holes(frame: Frame) -> None:
+def _holes(loss: Loss, engine: str) -> None:
     """What is missing: what was dropped and said so, and what nobody explains."""
-    loss, engine = fetch_loss(), frame.engine.engine
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Dropped, and accounted for", anchor=False)
@@ -66,6 +68,9 @@ def _holes(frame: Frame) -> None:
             )
         else:
             st.caption("Nothing was dropped.")
+        expired = expired_told(loss, engine)
+        if expired:
+            st.caption(expired)
     with right:
         st.subheader("Holes that nobody explains", anchor=False)
         gaps = gap_lines(loss, engine)

@@ -65,7 +65,7 @@ def _deletions(frame: Frame, tenants: Tenants) -> None:
         st.caption("Nothing was invalidated in this stretch of time.")
         return
     columns = (
-        Column("at", "asked for at, UTC", "datetime"),
+        Column("at", "asked for at, UTC", "moment"),
         Column("reason", "reason"),
         Column("selector", "selector, hashed"),
         Column("copies", "copies taken away"),

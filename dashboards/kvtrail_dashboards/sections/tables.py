@@ -13,7 +13,7 @@ MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field, its title, and how its numbers are told: as `%.1f`, or `bytes` (in MiB), or `share`; none for text."""
+    """A field, its title, and how it is told: as `%.1f`, `bytes` (in MiB), `share`, or `moment` (UTC); none for text."""
 
     field: str
     title: str
@@ -40,6 +40,8 @@ def _config(column: Column) -> ColumnConfig:
         return st.column_config.TextColumn(column.title)
     if column.form == "share":
         return st.column_config.ProgressColumn(column.title, min_value=0, max_value=1, format="percent")
+    if column.form == "moment":
+        return st.column_config.DatetimeColumn(column.title, format="YYYY-MM-DD HH:mm:ss.SSS", timezone="UTC")
     if column.form == "bytes":
         return st.column_config.NumberColumn(f"{column.title}, MiB", format="%.1f")
     return st.column_config.NumberColumn(column.title, format=column.form)
