@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -19,7 +19,7 @@ from kvtrail_collector.errors import Busy, NotFound, QuestionInvalid
 from kvtrail_collector.questions.attribution import attribute_stored
 from kvtrail_collector.questions.block import block_life
 from kvtrail_collector.questions.clocks import clock_offset_ns
-from kvtrail_collector.questions.facts import device, kinds_present
+from kvtrail_collector.questions.facts import devices, kinds_present
 from kvtrail_collector.questions.requests import find_request
 from kvtrail_collector.questions.rows import StreamRow, streams
 from kvtrail_collector.questions.why import why_stored
@@ -104,18 +104,22 @@ class Answers:
         self._known: dict[AttributionQuestion, Attribution] = {}  # guarded by _one_at_a_time; the one asked last stands last
         self._version = -1  # guarded by _one_at_a_time
         self._device_lock = threading.Lock()
-        self._device: str | None = None  # guarded by _device_lock
+        self._devices: dict[str | None, str | None] = {}  # guarded by _device_lock
         self._device_streams = -1  # guarded by _device_lock
 
-    def device(self) -> str | None:
-        """The device that the newest manifest names. Asks the store again only when there are new streams."""
+    def device(self, engine: str | None = None) -> str | None:
+        """The device that the newest manifest of an engine, or of all, names. Asks the store again only for new streams."""
+        return self.devices().get(engine)
+
+    def devices(self) -> Mapping[str | None, str | None]:
+        """The device of each engine, and under None that of the engine last heard of."""
         known = len(self._store.accounts())
         with self._device_lock:
-            if self._device is None or known != self._device_streams:
+            if not self._devices or known != self._device_streams:
                 with self._store.read() as cursor:
-                    self._device = device(cursor)
+                    self._devices = devices(cursor)
                 self._device_streams = known
-            return self._device
+            return self._devices
 
     def attribution(self, question: AttributionQuestion) -> Attribution:
         """What made the slow requests slow. Seconds a million events the first time; two callers never compute at once.
@@ -141,19 +145,20 @@ class Answers:
         finally:
             self._places.release()
 
-    def why(self, name: str, engine: str | None) -> Why:
+    def why(self, name: str, engine: str | None, within: Span | None = None) -> Why:
         """Where the time of one request went.
 
         Args:
-            name: the request's number, or the engine's own text for it.
+            name: the request's number, the engine's own text for it, or `epoch:rank:number`, which names one only.
             engine: whose request; absent, that of the engine last heard of.
+            within: of several with this name, one that arrived within is meant.
 
         Raises:
             NotFound: no request has this name, or no engine that one.
         """
         with self._store.read() as cursor:
             _heard_of(engine, streams(cursor))
-            found = find_request(cursor, name, engine)
+            found = find_request(cursor, name, engine, within)
             if found is None:
                 raise NotFound(f"no request {name!r} is stored", where="requests", do="list them with /v1/requests")
             own = [one for one in streams(cursor) if (one.engine, one.epoch) == (found.stream.engine, found.stream.epoch)]
@@ -180,7 +185,7 @@ class Answers:
             found = block_life(cursor, _heard_of(engine, streams(cursor)), block, at_ns)
         if found is None:
             raise NotFound(f"no event names block {name}", where="blocks", do="blocks are named by 16 hexadecimal digits")
-        return msgspec.structs.replace(found, device=self.device())
+        return msgspec.structs.replace(found, device=self.device(engine))
 
     def kinds(self) -> frozenset[int]:
         """The kinds of which there is at least one event."""
@@ -195,4 +200,4 @@ class Answers:
                 cursor, wanted, question.window, question.reference, seed=question.seed, measure=question.measure
             )
             offset_ns = clock_offset_ns(cursor, wanted)
-        return msgspec.structs.replace(found, device=self.device(), clock_offset_ns=offset_ns)
+        return msgspec.structs.replace(found, device=self.device(question.engine), clock_offset_ns=offset_ns)

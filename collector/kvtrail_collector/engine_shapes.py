@@ -4,7 +4,7 @@ import msgspec
 
 
 class EngineRow(msgspec.Struct, frozen=True):
-    """One engine: its first arrival, the newest moment that is known of it, and what makes its clock wall time."""
+    """One engine: its first arrival, the newest moment that is known of it, what makes its clock wall time, its device."""
 
     engine: str
     ranks: list[int]
@@ -13,6 +13,7 @@ class EngineRow(msgspec.Struct, frozen=True):
     wall_offset_ns: int
     requests: int
     heard_wall_ns: int
+    device: str | None = None
 
 
 class Named(msgspec.Struct, frozen=True):

@@ -111,6 +111,8 @@ class RequestRow(msgspec.Struct, frozen=True):
     request: int | str
     arrived_ns: int
     arrived_wall_ns: int
+    epoch: int | None = None
+    rank: int = 0
     text: str | None = None
     ttft_ns: int | None = None
     censored: bool = False

@@ -64,9 +64,11 @@ class CollectorClient:
         params: Params = {"engine": engine, "start_ns": start_ns, "end_ns": end_ns, "order": "ttft", "limit": limit}
         return self._ask("/v1/requests", params, Requests)
 
-    def why(self, request: str, *, engine: str | None) -> Why:
-        """Where one request's time went; `request` is its number or the engine's own text id."""
-        return self._ask(f"/v1/requests/{quote(request, safe='')}", {"engine": engine}, Why)
+    def why(self, request: str, *, engine: str | None, within: tuple[int, int] | None = None) -> Why:
+        """Where one request's time went; `request` is its number, the engine's own text id, or `epoch:rank:number`."""
+        start_ns, end_ns = within or (None, None)
+        params: Params = {"engine": engine, "start_ns": start_ns, "end_ns": end_ns}
+        return self._ask(f"/v1/requests/{quote(request, safe='')}", params, Why)
 
     def engines(self) -> Engines:
         """Engines, tenants and models that there are."""

@@ -59,10 +59,10 @@ def fetch_worst(engine: str, window: tuple[int | None, int | None] | None) -> Re
 
 
 @st.cache_data(ttl=FRESH_S, max_entries=_ENTRIES, show_spinner="Laying out the request …")
-def fetch_why(engine: str, request: str) -> Why:
-    """Where one request's time went. Blocks the page's thread for one question."""
+def fetch_why(engine: str, request: str, within: tuple[int, int] | None = None) -> Why:
+    """Where one request's time went, of several so named that in a window. Blocks the page's thread for one question."""
     with CollectorClient(load_settings(os.environ)) as client:
-        return client.why(request, engine=engine)
+        return client.why(request, engine=engine, within=within)
 
 
 def fetch_explanation(engine: str, window: tuple[int, int] | None, series: Series) -> Explanation:

@@ -6,7 +6,7 @@ from kvtrail_dashboards.answers import ChainLink, EventRef, Verdict, Window
 
 
 class EngineRow(msgspec.Struct, frozen=True):
-    """One engine: its first arrival, the newest moment that is known of it, and what makes its clock wall time."""
+    """One engine: its first arrival, the newest moment that is known of it, what makes its clock wall time, its device."""
 
     engine: str
     wall_offset_ns: int = 0
@@ -15,6 +15,7 @@ class EngineRow(msgspec.Struct, frozen=True):
     last_ns: int | None = None
     requests: int = 0
     heard_wall_ns: int = 0
+    device: str | None = None
 
 
 class Named(msgspec.Struct, frozen=True):

@@ -184,6 +184,7 @@ def engines(*names: str) -> Json:
             "wall_offset_ns": WALL_OFFSET_NS,
             "requests": 3_500,
             "heard_wall_ns": WALL_OFFSET_NS + 100 * SECOND_NS,
+            "device": "cpu-emulated",
         }
         for name in names or ("engine-a",)
     ]

@@ -12,6 +12,7 @@ from tests.dashboards.answers import BIG_ID, all_answers
 from tests.dashboards.open_app import Open, OpenPlace, app_of, button, link_of, said, texts
 
 SPIKE = {"start_ns": "40000000000", "end_ns": "60000000000"}
+PICKED = f"7:0:{BIG_ID}"
 
 
 @pytest.fixture
@@ -45,12 +46,12 @@ def test_a_healthy_run_says_so_and_still_shows_its_latency(open_page: Open) -> N
 def test_choosing_a_request_shows_its_timeline_and_makes_a_link(open_page: Open) -> None:
     """The link holds engine, window and request: whoever opens it sees this request in this spike."""
     page, script = open_page(all_answers())
-    page.selectbox(key="request-choice").select(str(BIG_ID)).run()
+    page.selectbox(key="request-choice").select(PICKED).run()
 
-    assert {"engine": "engine-a", "request": str(BIG_ID), **SPIKE} == link_of(page)
+    assert {"engine": "engine-a", "request": PICKED, **SPIKE} == link_of(page)
     assert "Timeline of request r-0" in said(page)
     assert "Time to first token: 300 ms; the engine estimated 34.0 ms for recomputing instead." in said(page)
-    assert f"/v1/requests/{BIG_ID}" in [asked.path for asked in script.asked]
+    assert f"/v1/requests/{PICKED}" in [asked.path for asked in script.asked]
 
 
 def test_a_link_reproduces_its_view(open_page: Open) -> None:
@@ -58,7 +59,7 @@ def test_a_link_reproduces_its_view(open_page: Open) -> None:
     page, script = open_page(all_answers(), engine="engine-a", start_ns="5", end_ns="9", request="r-2")
 
     assert script.params_of("/v1/attribution")[0] == {"engine": "engine-a", "start_ns": "5", "end_ns": "9"}
-    assert str(BIG_ID - 2) == page.selectbox(key="request-choice").value
+    assert f"7:0:{BIG_ID - 2}" == page.selectbox(key="request-choice").value
     assert "Timeline of request" in said(page)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import duckdb
+import msgspec
 
 from kvtrail_collector.engine_shapes import EngineRow, Engines, Named
 from kvtrail_collector.questions.scope import namespaces_of
@@ -21,14 +22,16 @@ _STREAM_IDS: Final = "SELECT stream_id FROM streams"
 _MOST_NAMES: Final = 1_000
 
 
-def engines_known(cursor: duckdb.DuckDBPyConnection, names: Mapping[str, str], device: str | None) -> Engines:
+def engines_known(
+    cursor: duckdb.DuckDBPyConnection, names: Mapping[str, str], devices: Mapping[str | None, str | None]
+) -> Engines:
     """Everything that a filter can name, busiest engine first."""
     rows = cursor.execute(_ENGINES).fetchall()
-    engines = [EngineRow(*row) for row in rows]
+    engines = [msgspec.structs.replace(EngineRow(*row), device=devices.get(row[0])) for row in rows]
     spaces = namespaces_of(cursor, [row[0] for row in cursor.execute(_STREAM_IDS).fetchall()])
     tenants = sorted({space.tenant for space in spaces if space.tenant})
     models = sorted({space.model for space in spaces if space.model})
-    return Engines(engines, _named(tenants, names), _named(models, names), device)
+    return Engines(engines, _named(tenants, names), _named(models, names), devices.get(None))
 
 
 def _named(values: list[str], names: Mapping[str, str]) -> list[Named]:

@@ -6,7 +6,10 @@ import duckdb
 import msgspec
 from kvtrail_schema.kinds import Kind
 
-_MANIFESTS: Final = 'SELECT "text" FROM events WHERE kind = ? AND "text" IS NOT NULL ORDER BY t_ns DESC LIMIT 1'
+_MANIFESTS: Final = f"""
+SELECT engine, "text" FROM events JOIN streams USING (stream_id) JOIN stream_marks USING (stream_id)
+WHERE kind = {Kind.MANIFEST_DECLARED.value} AND "text" IS NOT NULL ORDER BY heard_wall_ns, stream_id, t_ns
+"""  # noqa: S608  # a constant of ours
 _KINDS: Final = "SELECT DISTINCT kind FROM events"
 
 
@@ -16,11 +19,23 @@ class _Manifest(msgspec.Struct, frozen=True):
     device: str | None = None
 
 
-def device(cursor: duckdb.DuckDBPyConnection) -> str | None:
-    """The device of the newest manifest: `cuda`, `cpu-emulated`, or None where nothing says."""
-    row = cursor.execute(_MANIFESTS, [Kind.MANIFEST_DECLARED.value]).fetchone()
+def device(cursor: duckdb.DuckDBPyConnection, engine: str | None = None) -> str | None:
+    """The device of an engine, or of the one last heard of: `cuda`, `cpu-emulated`, or None where nothing says."""
+    return devices(cursor).get(engine)
+
+
+def devices(cursor: duckdb.DuckDBPyConnection) -> dict[str | None, str | None]:
+    """The device of each engine by its newest manifest, and under None that of the engine last heard of."""
+    found: dict[str | None, str | None] = {}
+    for engine, text in cursor.execute(_MANIFESTS).fetchall():
+        found[engine] = found[None] = _device(text)
+    return found
+
+
+def _device(manifest: str) -> str | None:
+    """What a manifest says of it."""
     try:
-        return msgspec.json.decode(row[0], type=_Manifest).device if row else None
+        return msgspec.json.decode(manifest, type=_Manifest).device
     except msgspec.MsgspecError:
         return None
 

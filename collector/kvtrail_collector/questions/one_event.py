@@ -21,13 +21,16 @@ SELECT events.*, wall_ns - monotonic_ns AS offset_ns
 FROM events JOIN streams USING (stream_id) JOIN stream_marks USING (stream_id)
 WHERE engine = $engine AND epoch = $epoch AND rank = $rank AND seq = $seq
 """
-_CAUSE: Final = """
+_NO_DRILL: Final = ", ".join(str(kind) for kind in _DRILLS)
+# Each process counts its ids from one: what caused an event is of its own epoch.
+_CAUSE: Final = f"""
 SELECT engine, epoch, rank, seq, kind FROM events JOIN streams USING (stream_id)
-WHERE engine = $engine AND id = $id AND id IS NOT NULL ORDER BY epoch = $epoch DESC, seq LIMIT 1
-"""
+WHERE engine = $engine AND epoch = $epoch AND id = $id AND kind NOT IN ({_NO_DRILL}) ORDER BY rank, seq LIMIT 1
+"""  # noqa: S608  # constants of ours
 _EFFECTS: Final = f"""
 SELECT engine, epoch, rank, seq, kind FROM events JOIN streams USING (stream_id)
-WHERE engine = $engine AND epoch = $epoch AND cause = $id ORDER BY t_ns, rank, seq LIMIT {_MOST_EFFECTS}
+WHERE engine = $engine AND epoch = $epoch AND cause = $id AND kind NOT IN ({_NO_DRILL})
+ORDER BY t_ns, rank, seq LIMIT {_MOST_EFFECTS}
 """  # noqa: S608  # a constant of ours
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -88,8 +89,13 @@ _FIND: Final = """
 SELECT req, stream_id, engine, epoch, rank
 FROM requests JOIN streams USING (stream_id) JOIN stream_marks USING (stream_id)
 WHERE (req = $number OR "text" = $text) AND ($engine IS NULL OR engine = $engine)
-ORDER BY coalesce(req = $number, false) DESC, heard_wall_ns DESC, stream_id DESC LIMIT 1
+    AND ($epoch IS NULL OR epoch = $epoch) AND ($rank IS NULL OR rank = $rank)
+ORDER BY coalesce(arrived_ns >= $start_ns AND arrived_ns < $end_ns, false) DESC, coalesce(req = $number, false) DESC,
+    heard_wall_ns DESC, stream_id DESC LIMIT 1
 """
+_HANDLE: Final = re.compile(r"(\d{1,20}):(\d{1,5}):(\d{1,20})", re.ASCII)
+_NUMBER: Final = re.compile(r"\d{1,20}", re.ASCII)
+_IDS: Final = 2**64
 
 
 def list_requests(cursor: duckdb.DuckDBPyConnection, span: Span, order: Order, limit: int) -> list[RequestRow]:
@@ -104,8 +110,23 @@ def request_series(cursor: duckdb.DuckDBPyConnection, span: Span, bucket_ns: int
     return [SeriesRow(*row) for row in found.fetchall()]
 
 
-def find_request(cursor: duckdb.DuckDBPyConnection, name: str, engine: str | None) -> Found | None:
-    """The request with this number or, failing that, this engine-side text; of several the one last heard of."""
-    number = int(name) if name.isascii() and name.isdigit() and int(name) < 2**64 else None
-    row = cursor.execute(_FIND, {"number": number, "text": name, "engine": engine}).fetchone()
+def find_request(
+    cursor: duckdb.DuckDBPyConnection, name: str, engine: str | None, within: tuple[int, int] | None = None
+) -> Found | None:
+    """The request with this number or, failing that, this engine-side text; or the one that is `epoch:rank:number`.
+
+    An engine that starts anew counts from one again: of several requests that one is meant which arrived within a stretch of
+    time, else the one last heard of.
+    """
+    start_ns, end_ns = within or (None, None)
+    asked = {"text": name, "engine": engine, "start_ns": start_ns, "end_ns": end_ns, **_numbers(name)}
+    row = cursor.execute(_FIND, asked).fetchone()
     return Found(row[0], StreamRow(*row[1:])) if row else None
+
+
+def _numbers(name: str) -> dict[str, int | None]:
+    """The numbers that a name is made of; no number where it is a text."""
+    handle = _HANDLE.fullmatch(name)
+    texts = handle.groups() if handle else (None, None, name if _NUMBER.fullmatch(name) else None)
+    epoch, rank, number = (int(text) if text is not None and int(text) < _IDS else None for text in texts)
+    return {"epoch": epoch, "rank": rank, "number": number}

@@ -48,6 +48,13 @@ class Chosen(NamedTuple):
 
 
 IN_STREAMS: Final = "stream_id IN (SELECT unnest($streams::INTEGER[]))"
+NEWEST_SAMPLED: Final = f"""
+stream_id IN (
+    SELECT max(stream_id) FROM events JOIN streams USING (stream_id)
+    WHERE kind = {Kind.CAPACITY_SAMPLED.value} AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns GROUP BY engine, rank
+)
+"""  # noqa: S608  # constants of ours
+"""Of each engine and rank the newest process that sampled its tiers in this time: what an ended one held, nobody holds."""
 IN_NAMESPACES: Final = "($every_namespace OR ns IN (SELECT unnest($namespaces::UBIGINT[])))"
 
 

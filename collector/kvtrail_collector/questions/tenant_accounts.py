@@ -11,7 +11,7 @@ from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.questions.deletions import Deletion
 from kvtrail_collector.questions.latency import Percentiles
-from kvtrail_collector.questions.scope import IN_STREAMS, Chosen
+from kvtrail_collector.questions.scope import IN_STREAMS, NEWEST_SAMPLED, Chosen
 from kvtrail_collector.questions.words import tier_name
 
 MOST_TENANTS: Final = 200
@@ -48,7 +48,7 @@ LEFT JOIN tenants USING (ns) GROUP BY ALL
 _HOLDINGS: Final = f"""
 WITH {_TENANTS}, newest AS (
     SELECT stream_id, tier, ns, arg_max(used_bytes, t_ns) AS used, arg_max(capacity_bytes, t_ns) AS quota FROM events
-    WHERE kind = {Kind.CAPACITY_SAMPLED.value} AND ns IS NOT NULL AND tier IS NOT NULL AND {IN_STREAMS} AND {_BETWEEN}
+    WHERE kind = {Kind.CAPACITY_SAMPLED.value} AND ns IS NOT NULL AND tier IS NOT NULL AND {NEWEST_SAMPLED} AND {_BETWEEN}
     GROUP BY ALL
 )
 SELECT tenant, tier, sum(used)::UBIGINT, sum(quota)::UBIGINT FROM newest LEFT JOIN tenants USING (ns)

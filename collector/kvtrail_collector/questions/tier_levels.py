@@ -9,7 +9,7 @@ import msgspec
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.questions.buckets import bucket_ns
-from kvtrail_collector.questions.scope import IN_STREAMS, Chosen
+from kvtrail_collector.questions.scope import IN_STREAMS, NEWEST_SAMPLED, Chosen
 from kvtrail_collector.questions.words import tier_name
 
 _FIELDS: Final = ("capacity_bytes", "used_bytes", "pinned_bytes", "evictable_bytes", "depth", "in_flight", "orphans")
@@ -18,11 +18,11 @@ FROM events WHERE kind = {Kind.CAPACITY_SAMPLED.value} AND ns IS NULL AND tier I
     AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns
 """  # constants of ours
 _EXTENT: Final = f"SELECT min(t_ns), max(t_ns) {_SAMPLES}"  # constants of ours
-# Of a stream the newest sample counts; a tier of an engine of several ranks is the sum of theirs.
+# Of the process that runs now the newest sample counts; a tier of an engine of several ranks is the sum of theirs.
 _NEWEST: Final = f"""
 SELECT tier, {", ".join(f"sum({name})::UBIGINT" for name in _FIELDS)}, max(t_ns) FROM (
     SELECT stream_id, tier, max(t_ns) AS t_ns, {", ".join(f"arg_max({name}, t_ns) AS {name}" for name in _FIELDS)}
-    {_SAMPLES} GROUP BY stream_id, tier
+    {_SAMPLES} AND {NEWEST_SAMPLED} GROUP BY stream_id, tier
 ) GROUP BY tier ORDER BY tier
 """  # noqa: S608  # constants of ours
 _SERIES: Final = f"""

@@ -10,7 +10,7 @@ from kvtrail_collector.answers import span_of
 from kvtrail_collector.questions.scope import EARLIEST_NS, LATEST_NS, Scope
 
 _Rank = Annotated[int | None, Query(ge=0, lt=2**16)]
-_Moment = Annotated[int | None, Query(ge=EARLIEST_NS, le=LATEST_NS)]
+Moment = Annotated[int | None, Query(ge=EARLIEST_NS, le=LATEST_NS)]
 Points = Annotated[int, Query(ge=10, le=1_000)]
 
 
@@ -20,8 +20,8 @@ def asked_scope(
     rank: _Rank = None,
     tenant: str | None = None,
     model: str | None = None,
-    start_ns: _Moment = None,
-    end_ns: _Moment = None,
+    start_ns: Moment = None,
+    end_ns: Moment = None,
 ) -> Scope:
     """What a question is about; each bound may stand alone.
 

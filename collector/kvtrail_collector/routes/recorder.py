@@ -27,7 +27,7 @@ def recorder_routes(context: Context) -> APIRouter:
     @router.get("/v1/recorder")
     def recorders(scope: AskedScope, points: Points = 150) -> Response:
         """Events a second, heartbeats, delays of the streams of a scope."""
-        device = context.answers.device()
+        device = context.answers.device(scope.engine)
         now_ns = context.clock.wall_ns()
         with context.store.read() as cursor:
             return reply(recorder(cursor, choose(cursor, scope), points, now_ns, device))

@@ -8,9 +8,11 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Response
 
 from kvtrail_collector.access import require
+from kvtrail_collector.answers import span_of
 from kvtrail_collector.context import Context
 from kvtrail_collector.questions.requests import Order, RequestRow, SeriesRow, Span, list_requests, request_series
 from kvtrail_collector.replies import reply
+from kvtrail_collector.routes.asked import Moment
 from kvtrail_collector.security import Scope
 
 _NS_PER_MS: Final = 1_000_000
@@ -51,12 +53,15 @@ def request_routes(context: Context) -> APIRouter:
         """Requests that arrived in [start, end): the worst first, or as they came."""
         with context.store.read() as cursor:
             rows = list_requests(cursor, Span(start_ns, end_ns, engine), order, limit)
-        return reply(Requests(rows, context.answers.device()))
+        return reply(Requests(rows, context.answers.device(engine)))
 
     @router.get("/v1/requests/{name}")
-    def request(name: str, engine: str | None = None) -> Response:
-        """Where the time of one request went; `name` is its number or the engine's own text for it."""
-        return reply(context.answers.why(name, engine))
+    def request(name: str, engine: str | None = None, start_ns: Moment = None, end_ns: Moment = None) -> Response:
+        """Where the time of one request went; `name` is its number, the engine's own text for it, or `epoch:rank:number`.
+
+        Of several with this name, which engines that started anew have, one that arrived in [start, end) is meant.
+        """
+        return reply(context.answers.why(name, engine, span_of("window", start_ns, end_ns)))
 
     @router.get("/v1/series")
     def series(
@@ -65,7 +70,7 @@ def request_routes(context: Context) -> APIRouter:
         """Counts and quantiles of TTFT by bucket of arrival."""
         with context.store.read() as cursor:
             rows = request_series(cursor, Span(start_ns, end_ns, engine), bucket_ms * _NS_PER_MS)
-        return reply(Series(bucket_ms, rows, context.answers.device()))
+        return reply(Series(bucket_ms, rows, context.answers.device(engine)))
 
     @router.get("/v1/blocks/{name}")
     def block(name: str, engine: str | None = None, at_ns: int | None = None) -> Response:

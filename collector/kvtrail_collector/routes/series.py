@@ -27,28 +27,28 @@ def series_routes(context: Context) -> APIRouter:
     @router.get("/v1/engines")
     def engines() -> Response:
         """Engines with their ranks and times, tenants and models with the operator's names."""
-        device = context.answers.device()
+        devices = context.answers.devices()
         with context.store.read() as cursor:
-            return reply(engines_known(cursor, context.names, device))
+            return reply(engines_known(cursor, context.names, devices))
 
     @router.get("/v1/latency")
     def latency_over_time(scope: AskedScope, ttft_ms: _Ms = 500.0, tpot_ms: _Ms = 100.0, points: Points = 150) -> Response:
         """TTFT and TPOT by bucket of arrival and in all, and the share of requests within an objective."""
-        device = context.answers.device()
+        device = context.answers.device(scope.engine)
         with context.store.read() as cursor:
             return reply(latency(cursor, choose(cursor, scope), Objective(ttft_ms, tpot_ms), points, device))
 
     @router.get("/v1/spikes")
     def slow_stretches(scope: AskedScope) -> Response:
         """Stretches of time that were slow, the latest first; of an engine and rank, whatever tenant and model."""
-        device = context.answers.device()
+        device = context.answers.device(scope.engine)
         with context.store.read() as cursor:
             return reply(spikes(cursor, scope, device))
 
     @router.get("/v1/pressure")
     def held_back(scope: AskedScope) -> Response:
         """Degrade actions that are asked for or in force, and layers that push back, at the end of the window."""
-        device = context.answers.device()
+        device = context.answers.device(scope.engine)
         with context.store.read() as cursor:
             return reply(pressure(cursor, choose(cursor, scope), device))
 

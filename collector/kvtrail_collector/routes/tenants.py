@@ -22,7 +22,7 @@ def tenant_routes(context: Context) -> APIRouter:
     @router.get("/v1/tenants")
     def tenants(scope: AskedScope) -> Response:
         """Accounts by tenant, and deletions with their evidence. Both are of all tenants and models of an engine and rank."""
-        device = context.answers.device()
+        device = context.answers.device(scope.engine)
         with context.store.read() as cursor:
             chosen = choose(cursor, scope)
             tenant_of = {one.ns: one.tenant for one in namespaces_of(cursor, chosen.streams)}
@@ -32,7 +32,7 @@ def tenant_routes(context: Context) -> APIRouter:
     @router.get("/v1/prefetch/flow")
     def flow(scope: AskedScope, points: Points = 150) -> Response:
         """From issued to used, wasted or cancelled, over time, by reason and tenant."""
-        device = context.answers.device()
+        device = context.answers.device(scope.engine)
         with context.store.read() as cursor:
             chosen = choose(cursor, scope)
             tenant_of = {one.ns: one.tenant for one in namespaces_of(cursor, chosen.streams)}

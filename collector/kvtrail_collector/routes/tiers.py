@@ -21,7 +21,7 @@ def tier_routes(context: Context) -> APIRouter:
     @router.get("/v1/tiers")
     def tiers(scope: AskedScope, points: Points = 150) -> Response:
         """Levels over time and now, transfers by way, restore against recompute."""
-        device = context.answers.device()
+        device = context.answers.device(scope.engine)
         with context.store.read() as cursor:
             chosen = choose(cursor, scope)
             levels, moved = tier_levels(cursor, chosen, points), moves(cursor, chosen)

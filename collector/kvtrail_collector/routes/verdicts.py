@@ -42,7 +42,7 @@ def verdict_routes(context: Context) -> APIRouter:
         """What became of every prefetched block, by tier and tenant."""
         bounds = _bounds(start_ns, end_ns, engine)
         with context.store.read() as cursor:
-            account = prefetch_account(cursor, bounds, context.answers.device())
+            account = prefetch_account(cursor, bounds, context.answers.device(engine))
         return reply(account)
 
     return router

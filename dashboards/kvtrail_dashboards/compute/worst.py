@@ -12,9 +12,13 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class WorstLine:
-    """One request. `request` is its number as text: a 64-bit id does not survive as a number in a browser."""
+    """One request. `request` names this one and no other, also where an engine started anew and counts from one again.
+
+    `number` is text: a 64-bit id does not survive as a number in a browser.
+    """
 
     request: str
+    number: str
     name: str
     arrived: datetime
     ttft_ms: float | None
@@ -29,14 +33,15 @@ def worst_lines(requests: Requests) -> tuple[WorstLine, ...]:
 
 
 def place_of(lines: tuple[WorstLine, ...], request: str | None) -> int | None:
-    """Where a request, by its number or its own name, stands in the table."""
-    return next((place for place, line in enumerate(lines) if request in {line.request, line.name}), None)
+    """Where a request, as its link, number or own name, stands in the table."""
+    return next((place for place, line in enumerate(lines) if request in {line.request, line.number, line.name}), None)
 
 
 def _line(row: RequestRow) -> WorstLine:
     """One request as a line."""
     return WorstLine(
-        request=str(row.request),
+        request=str(row.request) if row.epoch is None else f"{row.epoch}:{row.rank}:{row.request}",
+        number=str(row.request),
         name=row.text or str(row.request),
         arrived=_EPOCH + timedelta(microseconds=row.arrived_wall_ns // 1_000),
         ttft_ms=None if row.ttft_ns is None else row.ttft_ns / 1e6,

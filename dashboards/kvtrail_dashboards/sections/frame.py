@@ -88,15 +88,15 @@ def _body(draw: Callable[[Frame], None]) -> None:
         view, known = view_of(st.query_params), fetch_engines()
         engine = next((one for one in known.engines if view.engine in {None, one.engine}), None)
         if engine is not None:
-            _labels(engine, known)
-            draw(Frame(view, engine, names_of(known), asked_of(view, engine), known.device))
+            _labels(engine)
+            draw(Frame(view, engine, names_of(known), asked_of(view, engine), engine.device))
     except DashboardError as error:
         show_error(error)
 
 
-def _labels(engine: EngineRow, known: Engines) -> None:
+def _labels(engine: EngineRow) -> None:
     """Which engine this is about, on what it ran, and how old the newest word from it is."""
     told = f"engine **{plain(engine.engine)}**"
-    device = f" :gray-badge[{plain(known.device)}]" if known.device is not None else ""
+    device = f" :gray-badge[{plain(engine.device)}]" if engine.device is not None else ""
     heard = age(engine.heard_wall_ns, time.time_ns())
     st.markdown(f"{told}{device} :gray[last heard of {heard}]")

@@ -26,7 +26,7 @@ def request_section(view: View, engine: str, names: Names) -> None:
     if view.request is None:
         return
     try:
-        timeline = timeline_of(fetch_why(engine, view.request), names)
+        timeline = timeline_of(fetch_why(engine, view.request, view.window), names)
     except CollectorError as error:
         show_error(error)
         return

@@ -115,7 +115,7 @@ def _option(line: WorstLine | None, request: str) -> str:
 def _frame(lines: tuple[WorstLine, ...]) -> pd.DataFrame:
     """The table's columns."""
     rows = [
-        (line.name, line.ttft_ms, line.arrived, line.prompt_tokens, line.output_tokens, line.state, line.request)
+        (line.name, line.ttft_ms, line.arrived, line.prompt_tokens, line.output_tokens, line.state, line.number)
         for line in lines
     ]
     return pd.DataFrame(rows, columns=["request", "ttft", "arrived", "prompt", "output", "state", "id"])

@@ -39,7 +39,15 @@ def test_ids_of_the_table_are_text() -> None:
     """A 64-bit id is not a number in a browser."""
     lines = worst_lines(msgspec.convert(requests(), Requests))
 
-    assert str(BIG_ID) == lines[0].request
+    assert (f"7:0:{BIG_ID}", str(BIG_ID)) == (lines[0].request, lines[0].number)
+
+
+def test_two_requests_with_one_number_have_links_of_their_own() -> None:
+    """An engine that started anew counts from one again: what was clicked on is what is shown."""
+    rows = msgspec.convert(requests(2), Requests).requests
+    anew = [msgspec.structs.replace(row, request=5, epoch=epoch) for epoch, row in enumerate(rows, 1)]
+
+    assert ["1:0:5", "2:0:5"] == [line.request for line in worst_lines(Requests(tuple(anew)))]
 
 
 def test_the_table_is_bounded() -> None:
