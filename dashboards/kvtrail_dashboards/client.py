@@ -68,7 +68,7 @@ class CollectorClient:
         """Where one request's time went; `request` is its number, the engine's own text id, or `epoch:rank:number`."""
         start_ns, end_ns = within or (None, None)
         params: Params = {"engine": engine, "start_ns": start_ns, "end_ns": end_ns}
-        return self._ask(f"/v1/requests/{quote(request, safe='')}", params, Why)
+        return self._ask(f"/v1/requests/{quote(request, safe=':')}", params, Why)
 
     def engines(self) -> Engines:
         """Engines, tenants and models that there are."""
