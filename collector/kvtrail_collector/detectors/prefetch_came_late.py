@@ -32,6 +32,8 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     if tier is None or tier_load(case, tier).is_slower:
         return None
     again = _given_up(case) | _overtaken(case)
+    if not again and np.all(case.recording.ops.prefetch == NO_ID):
+        return None
     late, share = _late(case.tail, tier, again)
     places = case.reference_requests.place
     usual = case.recording.facts(places[:: max(len(places) // _MOST_REFERENCE, 1)].tolist())

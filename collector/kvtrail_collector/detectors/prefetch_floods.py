@@ -23,9 +23,9 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     share = sum(row.share for row in wasted)
     if share < MOST:
         return None
-    worst = [item.op for item in blamed if item.op is not None and item.op.prefetch is not None][:_EVENTS]
+    worst = blamed.worst(_EVENTS, only_prefetches=True)
     evidence: dict[str, float | int | str] = {
-        "waited_ns": sum(item.ns for item in blamed),
+        "waited_ns": blamed.total_ns,
         "wasted_share": share,
         "blamed_tenant": wasted[0].tenant or "",
     }

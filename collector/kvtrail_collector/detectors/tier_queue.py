@@ -22,14 +22,14 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     if not rows:
         return None
     evidence: dict[str, float | int | str] = {
-        "waited_ns": sum(item.ns for item in blamed),
+        "waited_ns": blamed.total_ns,
         "blamed_kind": rows[0].kind,
         "blamed_tenant": rows[0].tenant or "",
         "blamed_share": rows[0].share,
         "read_cost_ratio": load.service_ratio,
         "load_ratio": load.load_ratio,
     }
-    worst = [item.op for item in blamed if item.op is not None][:_EVENTS]
+    worst = blamed.worst(_EVENTS)
     return Finding(
         explains=(Cause(Component.TIER_QUEUE, TIER_NAMES[tier]),),
         evidence=evidence,

@@ -12,13 +12,13 @@ from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.facts_columns import ChunkColumns, RequestColumns, SpanColumns, chunk_columns, lookup_columns
 from kvtrail_collector.facts_join import RequestIndex, index_of, joined_ops
-from kvtrail_collector.facts_rows import NO_INT, IntArray
+from kvtrail_collector.facts_rows import NO_INT, IntArray, Rows
 from kvtrail_collector.questions.population import StoredPopulation
-from kvtrail_collector.questions.window_look import Look
+from kvtrail_collector.questions.window_look import Look, numbers
 from kvtrail_collector.recorded import Recorded
 
-_CHUNKS: Final = "stream_id, kind, seq, t_ns, req, step, tokens, reason"
-_LOOKUPS: Final = "stream_id, kind, seq, t_ns, req, duration_ns"
+_COLUMNS: Final = "stream_id, kind, seq, t_ns, req, step, tokens, reason, duration_ns"
+_KINDS: Final = numbers(Kind.PREFILL_CHUNK, Kind.LOOKUP_FINISHED)
 
 
 class WindowColumns:
@@ -45,13 +45,12 @@ class WindowColumns:
     @cached_property
     def lookups(self) -> SpanColumns:
         """Lookups that ended near the windows."""
-        return lookup_columns(self._look.rows(self._of_kind(_LOOKUPS, Kind.LOOKUP_FINISHED)), self._index)
+        return lookup_columns(self._rows, self._index)
 
     @cached_property
     def chunks(self) -> ChunkColumns:
         """Prefill chunks that were computed near the windows."""
-        rows = self._look.rows(self._of_kind(_CHUNKS, Kind.PREFILL_CHUNK))
-        return chunk_columns(rows, self._index, self._recording.steps)
+        return chunk_columns(self._rows, self._index, self._recording.steps)
 
     @property
     def own_request(self) -> IntArray:
@@ -75,9 +74,11 @@ class WindowColumns:
         stream_id = pa.array(self._stored.stream_id[chosen].astype(np.int32))
         return pa.table({"stream_id": stream_id, "req": self._stored.req[chosen], "place": chosen})
 
-    def _of_kind(self, columns: str, kind: Kind) -> pa.Table:
-        """The rows of a kind near the windows."""
-        return self._look.table(f"SELECT {columns} FROM events WHERE {self._look.of_time()} AND kind = {kind.value}")  # noqa: S608  # names and numbers of ours
+    @cached_property
+    def _rows(self) -> Rows:
+        """Rows of lookups and chunks: who asks for one sort asks for the other, and a look costs more than what it finds."""
+        sql = f"SELECT {_COLUMNS} FROM events WHERE {self._look.of_time()} AND kind IN ({_KINDS})"  # noqa: S608  # names and numbers of ours
+        return self._look.rows(self._look.table(sql))
 
     @cached_property
     def _index(self) -> RequestIndex:
