@@ -39,6 +39,14 @@ def asked_of(view: View, engine: EngineRow) -> Asked:
     return Asked(engine.engine, view.rank, view.tenant, view.model, start_ns, end_ns)
 
 
+def window_of(view: View, engine: EngineRow) -> tuple[int, int] | None:
+    """The stretch of time that a view shows now, with both ends, so that a link can hold it; None where nothing is known."""
+    start_ns, end_ns = view.window or _newest(view.last_s, engine)
+    start_ns = engine.first_ns if start_ns is None else start_ns
+    end_ns = engine.last_ns + 1 if end_ns is None and engine.last_ns is not None else end_ns
+    return None if start_ns is None or end_ns is None or start_ns >= end_ns else (start_ns, end_ns)
+
+
 def _newest(last_s: int | None, engine: EngineRow) -> tuple[int | None, int | None]:
     """The newest seconds, up to what is known now; open for all there is."""
     seconds = DEFAULT_LAST_S if last_s is None else last_s

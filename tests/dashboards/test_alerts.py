@@ -13,6 +13,7 @@ from kvtrail_collector.testing import running_collector
 from kvtrail_dashboards.alert_answers import AlertNow, Alerts, RuleNow
 from kvtrail_dashboards.client import CollectorClient
 from kvtrail_dashboards.compute.alerts import action_lines, alert_tiles, rule_lines
+from kvtrail_dashboards.compute.now import Mood
 from kvtrail_dashboards.errors import AccessRefused
 from kvtrail_dashboards.fetch import forget
 from kvtrail_dashboards.places import Place
@@ -83,6 +84,17 @@ def test_what_is_shown_is_the_engines_own(guarded: str) -> None:
     assert (1, 0) == (len(action_lines(alerts, "engine")), len(action_lines(alerts, "other")))
     assert {rule.name for rule in alerts.rules} == {line.rule for line in rule_lines(alerts, "engine")}
     assert ["0", "1", "0"] == [tile.value for tile in alert_tiles(alerts, "engine")]
+
+
+def test_a_rule_that_knows_nothing_is_not_green() -> None:
+    """None fires of two, but one has no figure: that is said, and is no good news."""
+    quiet = rule("queue_depth", 64.0, 16.0, AlertNow("engine", "nvme", "quiet", 1.0))
+    blind = rule("free_bytes", 1.0, 2.0)
+    known, unknown = (alert_tiles(Alerts(0, rules), "engine")[0] for rules in ((quiet,), (quiet, blind)))
+
+    assert (Mood.GOOD, "none, of 1 rules") == (known.mood, known.detail)
+    assert (Mood.PLAIN, "none, of 2 rules, of which 1 have no figure") == (unknown.mood, unknown.detail)
+    assert ["quiet", "no figure"] == [line.state for line in rule_lines(Alerts(0, (blind, quiet)), "engine")]
 
 
 def rule(measure: str, raise_at: float, clear_at: float, *alerts: AlertNow) -> RuleNow:

@@ -1,14 +1,19 @@
 """Charts: units on every axis, one colour a family, nothing drawn from nothing. They are looked at in the browser test."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
+import pytest
 from kvtrail_dashboards.answers import Attribution, Series, Why
 from kvtrail_dashboards.charts.excess import excess_chart
 from kvtrail_dashboards.charts.latency import latency_chart
+from kvtrail_dashboards.charts.lines import MOST_LINES, LinePoint, lines_chart
 from kvtrail_dashboards.charts.palette import COLOURS, Chart
-from kvtrail_dashboards.charts.stacks import TimeSlice, stacked_time
+from kvtrail_dashboards.charts.spans import spans_chart
+from kvtrail_dashboards.charts.stacks import Slice, TimeSlice, stacked_bars, stacked_time
 from kvtrail_dashboards.charts.timeline import hidden_chart, waterfall_chart
+from kvtrail_dashboards.compute.block import CopySpan
 from kvtrail_dashboards.compute.excess import excess_bars
 from kvtrail_dashboards.compute.families import Family
 from kvtrail_dashboards.compute.latency import latency_view
@@ -19,13 +24,18 @@ from tests.dashboards.answers import Json
 
 ATTRIBUTION = msgspec.convert(answers.attribution(), Attribution)
 SERIES = msgspec.convert(answers.series(), Series)
+COLOUR = {"used": "#009E73"}
+Times = tuple[datetime, datetime]
+DAY: Times = (datetime(2026, 1, 31, 4, tzinfo=UTC), datetime(2026, 1, 31, 6, tzinfo=UTC))
+NIGHT: Times = (datetime(2026, 1, 30, 23, 50, tzinfo=UTC), datetime(2026, 1, 31, 0, 10, tzinfo=UTC))
+DAYS: Times = (datetime(2026, 1, 25, tzinfo=UTC), datetime(2026, 1, 31, tzinfo=UTC))
 TIMELINE = timeline_of(msgspec.convert(answers.why(), Why))
 
 
 def layers(chart: Chart) -> list[Json]:
     """The layers of a chart as Vega-Lite gets them."""
     spec: Json = chart.to_dict()
-    drawn: list[Json] = spec["layer"]
+    drawn: list[Json] = spec.get("layer", [spec])
     return drawn
 
 
@@ -33,6 +43,12 @@ def titles(chart: Chart) -> set[str]:
     """The titles of a chart's measured axes."""
     axes = [layer["encoding"].get(axis, {}) for layer in layers(chart) for axis in ("x", "y")]
     return {axis["title"] for axis in axes if axis.get("title")}
+
+
+def time_format(chart: Chart) -> str:
+    """How the labels of a chart's axis of time are told."""
+    form: str = layers(chart)[0]["encoding"]["x"]["axis"]["format"]
+    return form
 
 
 def colours(chart: Chart) -> dict[str, str]:
@@ -46,8 +62,40 @@ def test_every_measured_axis_names_its_unit() -> None:
     latency = latency_chart(latency_view(SERIES, ATTRIBUTION.window, ATTRIBUTION.reference))
     charts = [excess_chart(excess_bars(ATTRIBUTION)), waterfall_chart(TIMELINE.waterfall), hidden_chart(TIMELINE.hidden)]
 
-    assert titles(latency) == {"time of arrival, UTC", "time to first token, ms"}
+    assert titles(latency) == {"time of arrival, UTC, 2023-11-14", "time to first token, ms"}
     assert all("ms" in title.replace(",", "").split() for chart in charts for title in titles(chart))
+
+
+@pytest.mark.parametrize(
+    ("drawn", "unit"),
+    [
+        (lambda at: lines_chart([LinePoint(one, "gpu", 1.0) for one in at], "used, % of the tier"), "used, % of the tier"),
+        (lambda at: stacked_time([TimeSlice(at[0], at[1], "used", 5)], COLOUR, "blocks issued"), "blocks issued"),
+        (lambda at: spans_chart([CopySpan("gpu", *at, "still there")]), None),
+    ],
+)
+def test_an_axis_of_time_says_which_day_and_that_it_is_utc(drawn: Callable[[Times], Chart], unit: str | None) -> None:
+    """A picture of a chart, seen a week later, says of which night it is; the other axis has its unit."""
+    one_day, over_midnight, days = (titles(drawn(times)) for times in (DAY, NIGHT, DAYS))
+
+    assert {"UTC, 2026-01-31", unit} - {None} == one_day
+    assert {"UTC", unit} - {None} == over_midnight == days
+    assert ["%H:%M:%S", "%m-%d %H:%M:%S", "%m-%d %H:%M"] == [time_format(drawn(times)) for times in (DAY, NIGHT, DAYS)]
+
+
+def test_a_bar_that_is_cut_into_parts_names_its_unit() -> None:
+    """Rows have names, and amounts a unit."""
+    assert titles(stacked_bars([Slice("gpu", "used", 60, "6 GiB")], COLOUR, "% of the tier")) == {"% of the tier"}
+
+
+def test_each_of_many_ranks_has_a_line_of_its_own() -> None:
+    """The seventh and the eighth rank are drawn, and no two lines look alike."""
+    points = [LinePoint(DAY[0], f"rank {rank}", 1.0) for rank in range(MOST_LINES + 4)]
+    encoding = layers(lines_chart(points, "events a second"))[0]["encoding"]
+    looks = zip(encoding["color"]["scale"]["range"], encoding["strokeDash"]["scale"]["range"], strict=True)
+
+    assert [f"rank {rank}" for rank in range(MOST_LINES)] == encoding["color"]["scale"]["domain"]
+    assert MOST_LINES == len({(colour, tuple(dash)) for colour, dash in looks})
 
 
 def test_a_family_has_one_colour_on_every_chart() -> None:

@@ -88,8 +88,8 @@ def test_the_window_can_be_kept_and_left_again(open_page: Open) -> None:
     kept = link_of(page)
     button(page, "Back to the costliest spike").click().run()
 
-    assert kept == SPIKE
-    assert link_of(page) == {}
+    assert kept == {"engine": "engine-a", **SPIKE}
+    assert link_of(page) == {"engine": "engine-a"}
     assert ["start_ns" in params for params in script.params_of("/v1/attribution")] == [False, True]
 
 
@@ -101,8 +101,8 @@ def test_a_spike_is_picked_from_the_list_of_all(open_page: Open) -> None:
     picked = link_of(page)
     page.selectbox(key="spike-choice").select_index(0).run()
 
-    assert picked == {"start_ns": "70000000000", "end_ns": "80000000000"}
-    assert link_of(page) == {}
+    assert picked == {"engine": "engine-a", "start_ns": "70000000000", "end_ns": "80000000000"}
+    assert link_of(page) == {"engine": "engine-a"}
     assert [params.get("start_ns") for params in script.params_of("/v1/attribution")] == [None, "70000000000"]
 
 
@@ -154,11 +154,12 @@ def test_another_stretch_can_be_explained(open_page: Open) -> None:
 
 
 def test_one_of_several_engines_is_chosen(open_page: Open) -> None:
-    """Another engine is another story: its window is searched, the old request is forgotten."""
-    page, script = open_page(all_answers(engines=answers.engines("engine-a", "engine-b")), request="r-1", **SPIKE)
+    """Another engine is another story: its window is searched, the old request is forgotten; what counts as good stays."""
+    two = all_answers(engines=answers.engines("engine-a", "engine-b"))
+    page, script = open_page(two, request="r-1", slo_ttft_ms="200", live="1", **SPIKE)
     page.selectbox(key="filter-engine").select("engine-b").run()
 
-    assert link_of(page) == {"engine": "engine-b"}
+    assert link_of(page) == {"engine": "engine-b", "slo_ttft_ms": "200", "live": "1"}
     assert script.params_of("/v1/attribution")[-1] == {"engine": "engine-b"}
 
 

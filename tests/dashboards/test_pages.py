@@ -31,8 +31,11 @@ def test_now_says_how_it_is_what_is_wrong_and_what_holds_back(open_place: OpenPl
 
     assert values(page)["TTFT, P99"] == "35.0 ms"
     assert values(page)["Within objective"] == "97 %"
-    assert "`TIER_SLOW`" in text
-    assert "Degrade action disable_nvme: applied since 22:13:20 UTC." in text
+    assert ":red[:material/error:] `TIER_SLOW`" in text
+    assert "2023-11-14 22:14:00 to 22:14:20 UTC (20.0 s)." in text
+    assert "of all" not in text
+    assert "says that it runs" not in text
+    assert "Degrade action disable_nvme: applied since 11-14 22:13:20 UTC." in text
     assert links(page)["Explain this spike"]["start_ns"] == ["40000000000"]
 
 
@@ -51,7 +54,7 @@ def test_the_objective_is_kept_in_the_link(open_place: OpenPlace) -> None:
     page, script = open_place(Place.NOW, page_answers(), slo_ttft_ms="200")
     page.number_input(key="slo-tpot").set_value(40).run()
 
-    assert link_of(page) == {"slo_ttft_ms": "200", "slo_tpot_ms": "40"}
+    assert link_of(page) == {"engine": "engine-a", "slo_ttft_ms": "200", "slo_tpot_ms": "40"}
     assert script.params_of("/v1/latency")[-1]["ttft_ms"] == "200"
     assert script.params_of("/v1/latency")[-1]["tpot_ms"] == "40"
 
@@ -62,9 +65,54 @@ def test_a_filter_goes_into_the_link_and_into_each_link_to_another_page(open_pla
     page.selectbox(key="filter-tenant").select("aa").run()
     page.selectbox(key="filter-time").select(3_600).run()
 
-    assert link_of(page) == {"tenant": "aa", "last_s": "3600"}
-    assert links(page)["Tiers"] == {"tenant": ["aa"], "last_s": ["3600"]}
+    assert link_of(page) == {"engine": "engine-a", "tenant": "aa", "last_s": "3600"}
+    assert links(page)["Tiers"] == {"engine": ["engine-a"], "tenant": ["aa"], "last_s": ["3600"]}
     assert script.params_of("/v1/latency")[-1]["tenant"] == "aa"
+
+
+def test_the_time_that_is_shown_can_be_held(open_place: OpenPlace) -> None:
+    """What moves with the data becomes a link that shows its reader the same time, whenever it is opened."""
+    page, script = open_place(Place.NOW, page_answers(), last_s="60")
+    page.selectbox(key="filter-time").select(-2).run()
+
+    assert link_of(page) == {"engine": "engine-a", "start_ns": "40000000000", "end_ns": "100000000001"}
+    assert script.params_of("/v1/latency")[-1] == script.params_of("/v1/latency")[0]
+
+
+def test_a_choice_is_seen_and_what_it_does_not_narrow_says_so(open_place: OpenPlace) -> None:
+    """A rank that is not there must not look like the whole engine, empty; nor the spike of all tenants like that of one."""
+    page, script = open_place(Place.NOW, page_answers(), rank="7", tenant="aa")
+
+    assert 7 == page.selectbox(key="filter-rank").value
+    assert "7" == script.params_of("/v1/latency")[0]["rank"]
+    assert "Slow stretches of time, and what rules find: of all ranks and tenants." in said(page)
+
+
+def test_a_page_that_a_link_does_not_narrow_says_so(open_place: OpenPlace) -> None:
+    """The way from a tenant's figures to a spike leads to a page of all tenants."""
+    page, _ = open_place(Place.SPIKE, page_answers(), tenant="aa", rank="0")
+
+    assert "The link names a rank and tenant: this page is of all ranks and tenants." in said(page)
+
+
+def test_what_is_of_another_time_is_not_red_and_says_so(open_place: OpenPlace) -> None:
+    """A spike of an hour ago is not what wakes somebody now; and an engine that went silent is told before its figures."""
+    link = {"start_ns": "70000000000", "end_ns": "90000000000"}
+    text = said(open_place(Place.NOW, page_answers(recorder=recorder(60)), **link)[0])
+
+    assert ":gray[:material/history:] `TIER_SLOW`" in text
+    assert "Earlier than the time shown: Reading from nvme got slower." in text
+    assert "Rank 0 says that it runs, and was last heard of 60 s ago." in text
+
+
+def test_more_kinds_than_there_is_room_for_are_counted(open_place: OpenPlace) -> None:
+    """The sixth kind of finding is a click away, and the page says that it is there."""
+    found = [verdict(f"A{place}", basis="invariant") for place in range(7)]
+    given = {"verdicts": found, "window": window(0, 100), "coverage": 1.0}
+    page, _ = open_place(Place.NOW, page_answers(verdicts=given, attribution=no_spike()))
+
+    assert "2 more" in [one.label for one in page.expander]
+    assert all(f"`A{place}`" in said(page) for place in range(7))
 
 
 def test_an_empty_stretch_of_time_says_so(open_place: OpenPlace) -> None:
@@ -254,7 +302,7 @@ def test_tenants_stand_under_their_names_with_what_they_hold(open_place: OpenPla
     assert "3 on nvme" in str(page.dataframe[1].value.to_dict())
     assert "2023-11-14 22:13:20" == str(page.dataframe[1].value["at"][0])[:19]
     assert "YYYY-MM-DD HH:mm:ss.SSS" in page.dataframe[1].proto.columns
-    assert links(page)["Evidence of 22:13:20"]["event"] == [f"engine-a/{BIG_ID}/0/5"]
+    assert links(page)["Evidence of 11-14 22:13:20 UTC"]["event"] == [f"engine-a/{BIG_ID}/0/5"]
 
 
 @pytest.mark.parametrize(("heard_s_ago", "told"), [(1, "no stream that runs is silent"), (60, "1 stream runs and is silent")])

@@ -6,9 +6,9 @@ from typing import Final
 import altair as alt
 import pandas as pd
 
-from kvtrail_dashboards.charts.axes import UTC, time_axis
+from kvtrail_dashboards.charts.axes import UTC, time_axis, time_title
 from kvtrail_dashboards.charts.palette import NEUTRAL, PERCENTILE, SPIKE, Chart
-from kvtrail_dashboards.compute.latency import OF_DAYS_FROM_MS, Band, LatencyView
+from kvtrail_dashboards.compute.latency import Band, LatencyView
 
 PICKED: Final = "picked"
 DRAWN: Final = "drawn"
@@ -45,8 +45,8 @@ def _spots(spikes: Sequence[Band]) -> alt.Chart:
             x=alt.X("start:T", scale=UTC),
             x2="end:T",
             tooltip=[
-                alt.Tooltip("start:T", title="explain the spike from", format="%H:%M:%S", formatType="utc"),
-                alt.Tooltip("end:T", title="to, UTC", format="%H:%M:%S", formatType="utc"),
+                alt.Tooltip("start:T", title="explain the spike from", format="%Y-%m-%d %H:%M:%S", formatType="utc"),
+                alt.Tooltip("end:T", title="to, UTC", format="%Y-%m-%d %H:%M:%S", formatType="utc"),
             ],
         )
         .add_params(picked)
@@ -68,7 +68,7 @@ def _lines(view: LatencyView) -> alt.Chart:
         alt.Chart(frame)
         .mark_line(color=PERCENTILE, point=alt.OverlayMarkDef(color=PERCENTILE, size=14))
         .encode(
-            x=alt.X("at:T", scale=UTC, title="time of arrival, UTC", axis=time_axis(of_days=view.bucket_ms >= OF_DAYS_FROM_MS)),
+            x=alt.X("at:T", scale=UTC, title=f"time of arrival, {time_title(frame['at'])}", axis=time_axis(frame["at"])),
             y=alt.Y("ms:Q", title=view.title, scale=alt.Scale(zero=True)),
             strokeDash=alt.StrokeDash("name:N", sort=_NAMES, legend=key),
             strokeWidth=alt.StrokeWidth("name:N", sort=_NAMES, scale=alt.Scale(range=[2.5, 1.5, 1.5]), legend=key),
@@ -104,12 +104,12 @@ def _band_names(view: LatencyView) -> alt.Chart:
     drawn: alt.Chart = (
         _band_base(view)
         .mark_text(align="left", baseline="top", dx=4, dy=4, fontSize=12, color=NEUTRAL)
-        .encode(x=alt.X("start:T", scale=UTC), y=alt.value(0), text="name:N")
+        .encode(x=alt.X("start:T", scale=UTC), y=alt.value(0), text="told:N")
     )
     return drawn
 
 
 def _band_base(view: LatencyView) -> alt.Chart:
     """One row a stretch."""
-    rows = [{"name": band.name, "start": band.start, "end": band.end} for band in view.bands]
-    return alt.Chart(pd.DataFrame(rows, columns=["name", "start", "end"]))
+    rows = [(band.name, band.start, band.end, band.told or band.name) for band in view.bands]
+    return alt.Chart(pd.DataFrame(rows, columns=["name", "start", "end", "told"]))

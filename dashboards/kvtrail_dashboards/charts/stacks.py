@@ -8,7 +8,7 @@ from typing import Final
 import altair as alt
 import pandas as pd
 
-from kvtrail_dashboards.charts.axes import UTC, time_axis
+from kvtrail_dashboards.charts.axes import UTC, time_axis, time_title
 from kvtrail_dashboards.charts.palette import Chart
 
 _ROW_PX: Final = 44
@@ -65,17 +65,18 @@ def stacked_bars(slices: Sequence[Slice], colours: Mapping[str, str], title: str
 def stacked_time(slices: Sequence[TimeSlice], colours: Mapping[str, str], title: str) -> Chart:
     """A bar for each bucket of time. Draws only."""
     frame = pd.DataFrame(_piled(slices, list(colours)), columns=["start", "end", "part", "amount", "low", "high"])
+    ends = pd.concat([frame["start"], frame["end"]])
     drawn: Chart = (
         alt.Chart(frame)
         .mark_rect()
         .encode(
-            x=alt.X("start:T", scale=UTC, title="UTC", axis=time_axis()),
+            x=alt.X("start:T", scale=UTC, title=time_title(ends), axis=time_axis(ends)),
             x2="end:T",
             y=alt.Y("low:Q", title=title),
             y2="high:Q",
             color=_colour(colours, list(frame["part"])),
             tooltip=[
-                alt.Tooltip("start:T", title="UTC from", format="%H:%M:%S", formatType="utc"),
+                alt.Tooltip("start:T", title="from, UTC", format="%Y-%m-%d %H:%M:%S", formatType="utc"),
                 alt.Tooltip("part:N", title="part"),
                 alt.Tooltip("amount:Q", title=title, format=",.0f"),
             ],

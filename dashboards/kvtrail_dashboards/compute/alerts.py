@@ -12,7 +12,9 @@ from kvtrail_dashboards.compute.now import Mood, Tile
 
 _NS_S: Final = 1_000_000_000
 _FIRING: Final = frozenset({"firing", "clearing"})
-_ORDER: Final = ("firing", "clearing", "pending", "quiet")
+BLIND: Final = "no figure"
+"""The state of a rule that has nothing to judge by."""
+_ORDER: Final = ("firing", "clearing", "pending", "quiet", BLIND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +64,27 @@ class DeadLine:
 
 def alert_tiles(alerts: Alerts, engine: str) -> tuple[Tile, ...]:
     """What fires, what is in force, what was not delivered."""
-    firing = [line.rule for line in rule_lines(alerts, engine) if line.state in _FIRING]
+    rules = rule_lines(alerts, engine)
+    firing = [line.rule for line in rules if line.state in _FIRING]
+    blind = sum(line.state == BLIND for line in rules)
     actions = action_lines(alerts, engine)
     stalled = sum(line.is_stalled for line in actions)
     dead = len(dead_lines(alerts, engine))
     told = f"{stalled} without effect" if stalled else "each shown by events, or just asked for"
     return (
-        Tile("Alerts that fire", f"{len(firing)}", ", ".join(dict.fromkeys(firing)) or "none", _mood(is_good=not firing)),
+        Tile("Alerts that fire", f"{len(firing)}", _firing_told(firing, len(rules), blind), _firing_mood(firing, blind)),
         Tile("Actions in force", f"{len(actions)}", told if actions else "none", _mood(is_good=not stalled)),
         Tile("Webhooks given up", f"{dead}", "of the last hundred", _mood(is_good=not dead)),
     )
 
 
 def rule_lines(alerts: Alerts, engine: str) -> tuple[RuleLine, ...]:
-    """Rules that are on, what fires first; one without a figure of this engine is quiet."""
+    """Rules that are on, what fires first; one that has no figure of this engine says so: it is not known to be quiet."""
     lines: list[RuleLine] = []
     for rule in alerts.rules:
         own = [alert for alert in rule.alerts if alert.engine == engine]
-        states = [(alert.tier, alert.phase, alert.value) for alert in own] or [("", "quiet", None)]
-        lines += [_line(rule, *state) for state in states if rule.is_on]
+        states = [(alert.tier, alert.phase, alert.value) for alert in own] or [("", BLIND, None)]
+        lines += [_line(rule, tier, _state(phase, value), value) for tier, phase, value in states if rule.is_on]
     return tuple(sorted(lines, key=lambda line: _ORDER.index(line.state) if line.state in _ORDER else len(_ORDER)))
 
 
@@ -108,6 +112,23 @@ def _line(rule: RuleNow, tier: str, state: str, figure: float | None) -> RuleLin
     """One rule at one tier."""
     seen, raise_at, clear_at = (_told(rule.measure, value) for value in (figure, rule.raise_at, rule.clear_at))
     return RuleLine(rule.name, tier, state, seen, raise_at, clear_at, rule.severity, rule.action, rule.meaning)
+
+
+def _state(phase: str, figure: float | None) -> str:
+    """The state of a rule at a tier: one that fires does so also while no figure comes, others know nothing without."""
+    return BLIND if figure is None and phase == "quiet" else phase
+
+
+def _firing_told(firing: list[str], rules: int, blind: int) -> str:
+    """What fires, of how many, and how many have nothing to judge by."""
+    named = ", ".join(dict.fromkeys(firing)) or "none"
+    unknown = f", of which {blind:,} have no figure" if blind else ""
+    return f"{named}, of {rules:,} rules{unknown}"
+
+
+def _firing_mood(firing: list[str], blind: int) -> Mood:
+    """Good only where every rule has a figure, and none fires."""
+    return Mood.BAD if firing else Mood.PLAIN if blind else Mood.GOOD
 
 
 def _told(measure: str, value: float | None) -> str:

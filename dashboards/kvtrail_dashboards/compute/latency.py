@@ -32,11 +32,12 @@ class LatencyPoint:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A stretch of time to be marked."""
+    """A stretch of time to be marked; `told` stands at its mark where its name does not say all."""
 
     name: str
     start: datetime
     end: datetime
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)

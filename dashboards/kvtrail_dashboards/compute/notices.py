@@ -9,7 +9,7 @@ from kvtrail_dashboards.answers import Attribution, Loss, Series
 from kvtrail_dashboards.compute.books import books_of, is_expiry, of_engine
 from kvtrail_dashboards.compute.figures import percent
 
-_WHOLE: Final = 0.9995
+WHOLE: Final = 0.9995
 _NAMED: Final = 10
 _NO_SPIKE: Final = "No spike"
 
@@ -116,7 +116,7 @@ def not_identified(attribution: Attribution) -> Notice | None:
 def _coverage(attribution: Attribution) -> Iterator[Notice]:
     """Windows of which a part is not covered by events."""
     for name, window in (("window", attribution.window), ("reference", attribution.reference)):
-        if window is not None and window.coverage is not None and window.coverage < _WHOLE:
+        if window is not None and window.coverage is not None and window.coverage < WHOLE:
             what = f"Events cover only {percent(window.coverage)} of the time of the {name}."
             yield Notice(Level.WARNING, what, "The rest is unattributed. Run `kvtrail loss` to see what is missing.")
 

@@ -6,22 +6,19 @@ from datetime import timedelta
 from enum import Enum
 from typing import Final
 
-from kvtrail_dashboards.answers import Attribution, Loss, Verdict, Window
+from kvtrail_dashboards.answers import Loss, Window
+from kvtrail_dashboards.asked import Asked
 from kvtrail_dashboards.compute.books import books_of, of_engine
 from kvtrail_dashboards.compute.breaks import with_breaks
-from kvtrail_dashboards.compute.events import name_of_event
 from kvtrail_dashboards.compute.figures import duration, percent
 from kvtrail_dashboards.compute.latency import Band, LatencyPoint, LatencyView, break_at
-from kvtrail_dashboards.compute.verdict_words import words_of
 from kvtrail_dashboards.compute.wall import moment
 from kvtrail_dashboards.page_answers import EngineRow, Latency, LatencyBucket, Percentiles, Pressure
 
 DEFAULT_TTFT_MS: Final = 500
 DEFAULT_TPOT_MS: Final = 100
-MAX_VERDICTS: Final = 5
 _NS_PER_MS: Final = 1_000_000
-POPULATION: Final = "population"
-_FIGURES: Final = 4
+_TENTH: Final = 0.1
 _GOOD: Final = 0.99
 _FAIR: Final = 0.95
 
@@ -46,35 +43,44 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictLine:
-    """One verdict in a line, what helps, and where to look closer: the spike's window, or an event that shows it.
+class Objective:
+    """What counts as good."""
 
-    `figures` are those of a mechanism; a spike has its own page for them.
-    """
-
-    code: str
-    where: str
-    headline: str
-    sure: str
-    window: tuple[int, int] | None
-    event: str | None
-    action: str = ""
-    figures: str = ""
+    ttft_ms: int = DEFAULT_TTFT_MS
+    tpot_ms: int = DEFAULT_TPOT_MS
 
 
-def tiles(latency: Latency, loss: Loss, engine: str, ttft_ms: int, tpot_ms: int) -> tuple[Tile, ...]:
+def tiles(latency: Latency, loss: Loss, engine: EngineRow, asked: Asked, objective: Objective) -> tuple[Tile, ...]:
     """The figures of one engine and stretch of time."""
     total = latency.total
-    span_s = len(latency.series) * latency.bucket_ms / 1_000
-    rate = f"{total.requests / span_s:,.1f} a second" if span_s else "none"
+    span_s = stretch_s(latency, engine, asked)
+    rate = f"{per_second(total.requests / span_s)} a second" if span_s else "none"
+    wanted = f"TTFT {objective.ttft_ms:,} ms, TPOT {objective.tpot_ms:,} ms"
     without = f"{total.censored:,} without a first token" if total.censored else "all have a first token"
     return (
         _percentile_tile("TTFT, P99", total.ttft),
         _percentile_tile("TPOT, P99", total.tpot),
-        Tile("Within objective", percent(total.within), f"TTFT {ttft_ms:,} ms, TPOT {tpot_ms:,} ms", _mood(total.within)),
+        Tile("Within objective", percent(total.within), wanted, _mood(total.within)),
         Tile("Requests", f"{total.requests:,}", f"{rate}; {without}", Mood.FAIR if total.censored else Mood.PLAIN),
-        coverage_tile(loss, engine),
+        coverage_tile(loss, engine.engine),
     )
+
+
+def stretch_s(latency: Latency, engine: EngineRow, asked: Asked) -> float:
+    """How long what is asked about lasted, in seconds: from its start, or the first request, to its end, or what is known."""
+    if not latency.series:
+        return 0.0
+    bucket_ns = latency.bucket_ms * _NS_PER_MS
+    starts = [start for start in (asked.start_ns, engine.first_ns) if start is not None]
+    ends = [end for end in (asked.end_ns, engine.last_ns) if end is not None]
+    first_ns = max(starts, default=latency.series[0].start_ns)
+    last_ns = min(ends, default=latency.series[-1].start_ns + bucket_ns)
+    return max(last_ns - first_ns, bucket_ns) / 1e9
+
+
+def per_second(rate: float) -> str:
+    """A rate; one below a tenth keeps the digits that say that it is not nothing."""
+    return f"{rate:,.1f}" if rate >= _TENTH or not rate else f"{rate:.2g}"
 
 
 def coverage_tile(loss: Loss, engine: str) -> Tile:
@@ -99,22 +105,6 @@ def latency_views(latency: Latency, engine: EngineRow, spike: Window | None) -> 
     )
 
 
-def verdict_lines(verdicts: tuple[Verdict, ...]) -> tuple[VerdictLine, ...]:
-    """The gravest verdicts, in the collector's order; those of one code at one place are one line."""
-    alike: dict[tuple[str, str | None, str | None], list[Verdict]] = {}
-    for verdict in verdicts:
-        alike.setdefault((verdict.code, verdict.tier, verdict.tenant), []).append(verdict)
-    return tuple(_verdict_line(several[0], len(several)) for several in list(alike.values())[:MAX_VERDICTS])
-
-
-def unnamed_line(attribution: Attribution) -> VerdictLine:
-    """A spike of which no verdict names the cause."""
-    window = attribution.window
-    why = attribution.why_not or "no verdict names its cause"
-    held = None if window is None else (window.start_ns, window.end_ns)
-    return VerdictLine("SPIKE", "", "Requests were slower for a while.", f"{why[:1].upper()}{why[1:]}.", held, None)
-
-
 def pressure_lines(pressure: Pressure) -> tuple[str, ...]:
     """What holds the engine back, in sentences."""
     actions = [f"Degrade action {one.action}: {one.state} since {_clock(one.since_wall_ns)}." for one in pressure.degrade]
@@ -127,7 +117,7 @@ def pressure_lines(pressure: Pressure) -> tuple[str, ...]:
 
 def _clock(wall_ns: int) -> str:
     """A wall time for people."""
-    return f"{moment(wall_ns):%H:%M:%S} UTC"
+    return f"{moment(wall_ns):%m-%d %H:%M:%S} UTC"
 
 
 def _percentile_tile(label: str, values: Percentiles) -> Tile:
@@ -164,7 +154,7 @@ def _points(latency: Latency, measure: Callable[[LatencyBucket], Percentiles]) -
 
 
 def _bands(latency: Latency, engine: EngineRow, spike: Window | None) -> tuple[Band, ...]:
-    """The spike as a mark, cut to the stretch that is shown."""
+    """The spike as a mark, cut to the stretch that is shown; one that began before says when."""
     if spike is None or not latency.series:
         return ()
     first = latency.series[0].start_ns
@@ -172,17 +162,7 @@ def _bands(latency: Latency, engine: EngineRow, spike: Window | None) -> tuple[B
     start, end = max(spike.start_ns, first), min(spike.end_ns, last)
     if start >= end:
         return ()
-    return (Band("spike", moment(start + engine.wall_offset_ns), moment(end + engine.wall_offset_ns)),)
-
-
-def _verdict_line(verdict: Verdict, times: int) -> VerdictLine:
-    """A verdict in a line, and how often it was found."""
-    words = words_of(verdict)
-    window = verdict.window
-    of_a_spike = verdict.basis == POPULATION
-    sure = f"{words.share} of the excess, certainty {words.certainty}." if of_a_spike else f"Certainty {words.certainty}."
-    often = f" Found {times:,} times; this is the gravest." if times > 1 else ""
-    figures = "" if of_a_spike else ", ".join(f"{name} {value}" for name, value in words.evidence[:_FIGURES])
-    held = (window.start_ns, window.end_ns) if window is not None and of_a_spike else None
-    event = name_of_event(verdict.events[0]) if verdict.events and not of_a_spike else None
-    return VerdictLine(words.code, words.where, words.headline, f"{sure}{often}", held, event, words.action, figures)
+    began, ended = (moment(at + engine.wall_offset_ns) for at in (start, end))
+    since = moment(spike.start_ns + engine.wall_offset_ns)
+    told = "" if start == spike.start_ns else f"spike, since {since:%m-%d %H:%M:%S}"
+    return (Band("spike", began, ended, told),)

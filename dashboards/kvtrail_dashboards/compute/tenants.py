@@ -11,6 +11,8 @@ from kvtrail_dashboards.compute.wall import moment
 from kvtrail_dashboards.page_answers import Deletion, Holding, TenantAccount, Tenants
 
 _NS_PER_MS: Final = 1e6
+MOST_DELETIONS: Final = 100
+"""So many a collector tells, the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,13 @@ def tenant_tiles(tenants: Tenants) -> tuple[Tile, ...]:
         Tile(
             "Held back by quotas", f"{refused:,}", "requests refused, and copies evicted", Mood.FAIR if refused else Mood.PLAIN
         ),
-        Tile("Deletions", f"{len(tenants.deletions):,}", "invalidations in this stretch of time"),
+        _deletions_tile(tenants),
     )
+
+
+def is_cut(tenants: Tenants) -> bool:
+    """Whether the collector may have left out older deletions: it answers with the newest `MOST_DELETIONS`."""
+    return len(tenants.deletions) >= MOST_DELETIONS
 
 
 def tenant_lines(tenants: Tenants, names: Names) -> tuple[TenantLine, ...]:
@@ -71,6 +78,14 @@ def tenant_lines(tenants: Tenants, names: Names) -> tuple[TenantLine, ...]:
 def deletion_lines(tenants: Tenants) -> tuple[DeletionLine, ...]:
     """Deletions, the newest first."""
     return tuple(_deletion(one) for one in tenants.deletions)
+
+
+def _deletions_tile(tenants: Tenants) -> Tile:
+    """How many there were, or that there were more than are told."""
+    count = len(tenants.deletions)
+    if is_cut(tenants):
+        return Tile("Deletions", f"{count:,} or more", f"invalidations; the newest {count:,} are below")
+    return Tile("Deletions", f"{count:,}", "invalidations in this stretch of time")
 
 
 def _line(one: TenantAccount, names: Names) -> TenantLine:

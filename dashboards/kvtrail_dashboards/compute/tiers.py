@@ -133,7 +133,7 @@ def _tile(tier: TierNow, peak: _Peak | None) -> Tile:
     told = f"{size(level.used_bytes)} of {size(level.capacity_bytes)}"
     pinned = f"{size(level.pinned_bytes)} pinned" if level.pinned_bytes is not None else ""
     flying = f"{level.in_flight:,} in flight" if level.in_flight else ""
-    worst = "" if peak is None else f"most waiting and in flight: {peak.waiting:,}, at {peak.at:%H:%M:%S}"
+    worst = "" if peak is None else f"most waiting and in flight: {peak.waiting:,}, at {peak.at:%m-%d %H:%M:%S} UTC"
     detail = "; ".join(word for word in (told, pinned, flying, *odd, worst) if word)
     full = _share(level, _immovable(level))
     bad = depth >= _WAITING or (full is not None and full >= _NEARLY_FULL)

@@ -11,6 +11,7 @@ from kvtrail_dashboards.fetch_pages import fetch_prefetch
 from kvtrail_dashboards.page_answers import PrefetchFlow
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.frame import Frame, framed
+from kvtrail_dashboards.sections.narrowed import whole_caption
 from kvtrail_dashboards.sections.notice import show_notice
 from kvtrail_dashboards.sections.tables import Column, show_table
 from kvtrail_dashboards.sections.tiles import tiles_section
@@ -33,7 +34,7 @@ def _draw(frame: Frame) -> None:
         tiles_section(prefetch_tiles(flow))
         _flow(flow)
         _losses(frame, flow)
-    _not_issued(flow)
+    _not_issued(frame, flow)
 
 
 def _flow(flow: PrefetchFlow) -> None:
@@ -68,9 +69,10 @@ def _losses(frame: Frame, flow: PrefetchFlow) -> None:
     show_table(lines, columns)
 
 
-def _not_issued(flow: PrefetchFlow) -> None:
+def _not_issued(frame: Frame, flow: PrefetchFlow) -> None:
     """What the engine held back."""
     if flow.not_issued:
         st.subheader("Not even issued", anchor=False)
         told = [f"{one.blocks:,} × {(one.reason or 'no reason given').replace('_', ' ')}" for one in flow.not_issued]
         st.caption("; ".join(told))
+        whole_caption(frame.view, "What was not issued", "tenant", "model")

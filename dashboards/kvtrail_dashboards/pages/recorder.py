@@ -3,7 +3,7 @@
 import streamlit as st
 
 from kvtrail_dashboards.answers import Loss
-from kvtrail_dashboards.charts.lines import LinePoint, lines_chart
+from kvtrail_dashboards.charts.lines import MOST_LINES, LinePoint, lines_chart
 from kvtrail_dashboards.compute.books import of_rank
 from kvtrail_dashboards.compute.notices import notices_of_losses
 from kvtrail_dashboards.compute.rates import rate_points
@@ -32,6 +32,9 @@ def _draw(frame: Frame) -> None:
     points = [LinePoint(point.at, point.stream, point.events_per_s) for point in rate_points(recorder)]
     if points:
         st.altair_chart(lines_chart(points, "events a second", format_=",.0f"), width="stretch", key="chart-rate")
+        ranks = len({point.name for point in points})
+        if ranks > MOST_LINES:
+            st.caption(f"The first {MOST_LINES} of {ranks:,} ranks; choose another above to see it.")
     else:
         st.caption("No heartbeat in this stretch of time.")
     st.subheader("Streams", anchor=False)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from kvtrail_dashboards.compute.notices import nothing_in_range
-from kvtrail_dashboards.compute.tenants import deletion_lines, tenant_lines, tenant_tiles
+from kvtrail_dashboards.compute.tenants import deletion_lines, is_cut, tenant_lines, tenant_tiles
 from kvtrail_dashboards.fetch_pages import fetch_tenants
 from kvtrail_dashboards.page_answers import Tenants
 from kvtrail_dashboards.places import Place
@@ -73,7 +73,9 @@ def _deletions(frame: Frame, tenants: Tenants) -> None:
         Column("event", "event"),
     )
     show_table(lines, columns)
+    if is_cut(tenants):
+        st.caption(f"The newest {len(lines):,}; there may be older ones. Choose an earlier stretch of time to see them.")
     with st.container(horizontal=True):
         for line in lines[:_LINKED]:
             view = replace(frame.view.about(), engine=frame.engine.engine, event=line.event)
-            link_to(Place.REQUEST, plain(f"Evidence of {line.at:%H:%M:%S}"), view)
+            link_to(Place.REQUEST, plain(f"Evidence of {line.at:%m-%d %H:%M:%S} UTC"), view)

@@ -22,6 +22,7 @@ from kvtrail_dashboards.page_answers import Tiers
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.block import block_section
 from kvtrail_dashboards.sections.frame import Frame, framed
+from kvtrail_dashboards.sections.narrowed import whole_caption
 from kvtrail_dashboards.sections.notice import show_notice
 from kvtrail_dashboards.sections.tables import Column, show_table
 from kvtrail_dashboards.sections.tiles import tiles_section
@@ -41,6 +42,7 @@ def _draw(frame: Frame) -> None:
     if empty is not None:
         show_notice(empty)
     else:
+        whole_caption(frame.view, "Levels and transfers, as tiers are shared", "tenant", "model")
         tiles_section(tier_tiles(tiers))
         _levels(tiers)
     _moves(tiers)

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 import streamlit as st
 
-from kvtrail_dashboards.asked import DEFAULT_LAST_S
+from kvtrail_dashboards.asked import DEFAULT_LAST_S, window_of
 from kvtrail_dashboards.link import View
 from kvtrail_dashboards.page_answers import EngineRow, Engines, Named
 from kvtrail_dashboards.places import Place
@@ -21,7 +21,9 @@ RANGES: Final[Mapping[int, str]] = {
     86_400: "last day",
     0: "everything",
 }
+ENGINE_KEY: Final = "filter-engine"
 _FIXED: Final = -1
+_HOLD: Final = -2
 _Value = TypeVar("_Value")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -31,7 +33,7 @@ def filters_section(place: Place, view: View, engine: EngineRow, known: Engines)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _engine_choice(view, engine, known)
         if place.narrowed_by("rank"):
-            ranks = [None, *engine.ranks] if len(engine.ranks) > 1 else []
+            ranks = _options(engine.ranks, view.rank)
             _choice("Rank", ranks, view.rank, lambda rank: replace(view, rank=rank), lambda rank: f"rank {rank}")
         if place.narrowed_by("tenant"):
             _named_choice("Tenant", known.tenants, view.tenant, lambda tenant: replace(view, tenant=tenant))
@@ -42,23 +44,28 @@ def filters_section(place: Place, view: View, engine: EngineRow, known: Engines)
 
 
 def _engine_choice(view: View, engine: EngineRow, known: Engines) -> None:
-    """Another engine has another clock and other requests, so that those are dropped from the link."""
+    """Another engine has another clock and other requests, so that those are dropped from the link; the rest stays."""
     names = [one.engine for one in known.engines]
 
     def choose() -> None:
-        go_to(View(engine=st.session_state["filter-engine"], last_s=view.last_s))
+        kept = View(last_s=view.last_s, slo_ttft_ms=view.slo_ttft_ms, slo_tpot_ms=view.slo_tpot_ms, live=view.live)
+        go_to(replace(kept, engine=st.session_state[ENGINE_KEY]))
 
-    st.session_state["filter-engine"] = engine.engine
-    st.selectbox("Engine", names, key="filter-engine", on_change=choose, width=200)
+    st.session_state[ENGINE_KEY] = engine.engine
+    st.selectbox("Engine", names, key=ENGINE_KEY, on_change=choose, width=200)
 
 
 def _named_choice(label: str, values: Sequence[Named], chosen: str | None, change: Callable[[str | None], View]) -> None:
     """A choice among hashed values by their names."""
     names = {one.id: one.name for one in values}
-    options = [None, *names] if len(names) > 1 or chosen else []
-    if chosen is not None and chosen not in names:
-        options.append(chosen)
-    _choice(label, options, chosen, change, lambda value: names.get(str(value), str(value)))
+    _choice(label, _options(tuple(names), chosen), chosen, change, lambda value: names.get(str(value), str(value)))
+
+
+def _options(values: Sequence[_Value], chosen: _Value | None) -> Sequence[_Value | None]:
+    """All, and each value, where there are several or one is chosen; a link may name one that is not there, or not any more."""
+    if len(values) <= 1 and chosen is None:
+        return ()
+    return (None, *values, *([chosen] if chosen is not None and chosen not in values else []))
 
 
 def _choice(
@@ -92,7 +99,9 @@ def _time_choice(view: View, engine: EngineRow) -> None:
 
     def choose() -> None:
         seconds = st.session_state["filter-time"]
-        if seconds != _FIXED:
+        if seconds == _HOLD and held is not None:
+            go_to(view.with_window(*held))
+        elif seconds not in {_FIXED, _HOLD}:
             go_to(replace(view, window=None, last_s=None if seconds == DEFAULT_LAST_S else seconds))
 
     told = dict(RANGES)
@@ -100,6 +109,9 @@ def _time_choice(view: View, engine: EngineRow) -> None:
     if view.window is not None:
         chosen, told[_FIXED] = _FIXED, _fixed(view.window, engine)
     told.setdefault(chosen, f"last {chosen} s")
+    held = window_of(view, engine)
+    if view.window is None and held is not None:
+        told[_HOLD] = "hold this time in the link"
     st.session_state["filter-time"] = chosen
     st.selectbox("Time", list(told), key="filter-time", on_change=choose, format_func=lambda value: told[value], width=280)
 

@@ -10,6 +10,7 @@ import streamlit as st
 from kvtrail_dashboards.asked import Asked, asked_of
 from kvtrail_dashboards.compute.ages import age
 from kvtrail_dashboards.compute.names import Names, names_of
+from kvtrail_dashboards.compute.narrowed import not_narrowed
 from kvtrail_dashboards.compute.notices import no_engines, unknown_engine
 from kvtrail_dashboards.errors import DashboardError
 from kvtrail_dashboards.fetch import forget
@@ -17,7 +18,7 @@ from kvtrail_dashboards.fetch_pages import fetch_engines
 from kvtrail_dashboards.link import View, view_of
 from kvtrail_dashboards.page_answers import EngineRow, Engines
 from kvtrail_dashboards.places import Place
-from kvtrail_dashboards.sections.filters import filters_section
+from kvtrail_dashboards.sections.filters import ENGINE_KEY, filters_section
 from kvtrail_dashboards.sections.nav import nav_section
 from kvtrail_dashboards.sections.notice import show_error, show_notice
 from kvtrail_dashboards.sections.steer import go_to
@@ -39,22 +40,30 @@ class Frame:
 
 
 def framed(place: Place, draw: Callable[[Frame], None]) -> None:
-    """Draw a page within its frame. While it is live, it draws itself anew, and the frame around it stays."""
+    """Draw a page within its frame. While it is live, it draws itself anew, and the frame around it stays.
+
+    Every link that the page makes names the engine that it is about: the busiest one may be another tomorrow.
+    """
     view = view_of(st.query_params)
-    nav_section(place, view)
+    pages = st.container()
     _head(place, view)
     try:
-        if _is_there(place, view):
-            st.fragment(lambda: _body(draw), run_every=LIVE_S if view.live else None)()
+        engine = _subject(place, view)
     except DashboardError as error:
         show_error(error)
+        engine = None
+    with pages:
+        nav_section(place, view if engine is None else replace(view, engine=engine))
+    if engine is not None:
+        st.fragment(lambda: _body(draw, engine), run_every=LIVE_S if view.live else None)()
 
 
 def _head(place: Place, view: View) -> None:
     """The question, and how to ask it again."""
 
     def choose() -> None:
-        go_to(replace(view, live=bool(st.session_state[_LIVE_KEY])))
+        engine = view.engine or st.session_state.get(ENGINE_KEY)
+        go_to(replace(view, engine=engine, live=bool(st.session_state[_LIVE_KEY])))
 
     title, live, refresh = st.columns([8, 2, 1.2], vertical_alignment="center")
     title.title(place.question, anchor=False)
@@ -63,13 +72,17 @@ def _head(place: Place, view: View) -> None:
     refresh.button("Refresh", on_click=forget, width="stretch")
 
 
-def _is_there(place: Place, view: View) -> bool:
-    """Whether there is anything to draw; then the filters are drawn, else it is told why not."""
+def _subject(place: Place, view: View) -> str | None:
+    """The engine that the page is about, whose filters are drawn; where there is none, it is told why not."""
     known = fetch_engines()
     engine = _engine(view, known)
-    if engine is not None:
-        filters_section(place, view, engine, known)
-    return engine is not None
+    if engine is None:
+        return None
+    filters_section(place, replace(view, engine=engine.engine), engine, known)
+    unmoved = not_narrowed(place, view)
+    if unmoved:
+        st.caption(unmoved)
+    return engine.engine
 
 
 def _engine(view: View, known: Engines) -> EngineRow | None:
@@ -82,11 +95,11 @@ def _engine(view: View, known: Engines) -> EngineRow | None:
     return next(one for one in known.engines if view.engine in {None, one.engine})
 
 
-def _body(draw: Callable[[Frame], None]) -> None:
-    """The page itself; runs alone when it is live, so it looks up anew what it is about."""
+def _body(draw: Callable[[Frame], None], name: str) -> None:
+    """The page itself; runs alone when it is live, so it looks up anew what it is about: the same engine as its frame."""
     try:
-        view, known = view_of(st.query_params), fetch_engines()
-        engine = next((one for one in known.engines if view.engine in {None, one.engine}), None)
+        view, known = replace(view_of(st.query_params), engine=name), fetch_engines()
+        engine = next((one for one in known.engines if one.engine == name), None)
         if engine is not None:
             _labels(engine)
             draw(Frame(view, engine, names_of(known), asked_of(view, engine), engine.device))

@@ -78,7 +78,7 @@ def _window_choice(view: View, series: Series, attribution: Attribution, latency
     row = st.container(horizontal=True)
     if drawn is not None:
         start, end = (wall.at(at) for at in drawn)
-        label = f"Explain {start:%H:%M:%S} to {end:%H:%M:%S}"
+        label = f"Explain {start:%m-%d %H:%M:%S} to {end:%H:%M:%S} UTC"
         row.button(label, type="primary", key="explain-drawn", on_click=go_to, args=(of_spike(view, drawn),))
     if view.window is not None:
         row.button("Back to the costliest spike", on_click=go_to, args=(of_spike(view, None),))
