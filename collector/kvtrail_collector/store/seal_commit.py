@@ -18,9 +18,11 @@ from kvtrail_schema.reasons import DropReason
 
 from kvtrail_collector.errors import StoreBroken
 from kvtrail_collector.projections import Projection
+from kvtrail_collector.projections.requests import REQUESTS_PROJECTION
 from kvtrail_collector.store.account import Account
 from kvtrail_collector.store.commit import write_books
 from kvtrail_collector.store.drops import merge_drops
+from kvtrail_collector.store.latencies import remember_latencies
 from kvtrail_collector.store.parts import ALL, Part, Seqs, add_part, files_sql, forget_parts, load_parts, seqs_of, show_all
 from kvtrail_collector.store.plan import Plan
 from kvtrail_collector.store.ranges import RangeSet
@@ -106,12 +108,16 @@ def _forget_keys(connection: duckdb.DuckDBPyConnection, projection: Projection, 
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE {_GONE} AS SELECT DISTINCT stream_id, {key} FROM {files} WHERE {key} IS NOT NULL"  # noqa: S608  # names of ours
     )
+    if projection is REQUESTS_PROJECTION:
+        remember_latencies(connection, _GONE, sign=1)
     connection.execute(
         f"DELETE FROM {projection.table} AS old USING {_GONE} AS gone "  # noqa: S608  # as above
         f"WHERE old.stream_id = gone.stream_id AND old.{key} = gone.{key}"
     )
     left = f"(SELECT * FROM {ALL} SEMI JOIN {_GONE} USING (stream_id, {key}))"  # noqa: S608  # as above
     connection.execute(projection.merge_from(left))
+    if projection is REQUESTS_PROJECTION:
+        remember_latencies(connection, _GONE, sign=-1)
     connection.execute(f"DROP TABLE {_GONE}")
 
 

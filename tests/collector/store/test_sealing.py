@@ -12,6 +12,7 @@ from kvtrail_collector.loss import FRESH_NS, loss_of
 from kvtrail_collector.loss_shapes import DropCount, Loss
 from kvtrail_collector.store import Receipt, SealPolicy, Store, part_file, seal_commit, sealer, take_touched
 from kvtrail_collector.store.hot import HOT_TABLES
+from kvtrail_collector.store.latencies import MEASURES, Count, Measure, count_latencies
 from kvtrail_collector.store.part_file import part_name
 from kvtrail_collector.store.ranges import RangeSet, SeqRange
 from kvtrail_schema.events import PrefetchReady
@@ -204,6 +205,33 @@ def test_retention_is_told_and_forgets_what_is_gone(private_dir: Path, clock: Ha
         assert list((private_dir / "sealed").iterdir()) == []
     with opened(private_dir, clock) as store:
         assert balance(store).streams[0].dropped == (DropCount("collector", "retention", 80),)
+
+
+def test_what_requests_felt_outlives_them(private_dir: Path, clock: HandClock) -> None:
+    """Histograms are of all that was ever stored, whether all or some of it expired, also after a start."""
+    with opened(private_dir, clock) as store:
+        fill(store)
+        felt = [latencies(store, measure) for measure in MEASURES]
+        clock.move(20 * SECOND_NS)
+        store.seal_now()
+        most = store.sealed().size_bytes - 1
+    with opened(private_dir, clock, retention_bytes=most) as store:
+        store.seal_now()
+
+        assert felt == [latencies(store, measure) for measure in MEASURES]
+        assert any(count.requests for count in felt[0])
+        assert store.sealed().expired_rows > 0
+    with opened(private_dir, clock, retention_ns=SECOND_NS) as store:
+        store.seal_now()
+
+        assert felt == [latencies(store, measure) for measure in MEASURES]
+        assert everything(store)["requests"] == []
+
+
+def latencies(store: Store, measure: Measure) -> list[Count]:
+    """What requests felt."""
+    with store.read() as cursor:
+        return count_latencies(cursor, measure)
 
 
 def test_retention_by_bytes_keeps_the_newest(private_dir: Path, clock: HandClock) -> None:
