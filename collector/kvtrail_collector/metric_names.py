@@ -102,6 +102,6 @@ HELP: Final[dict[MetricName, str]] = {
     "kvtrail_kafka_paused": "1 while partitions are paused because the store has as much as it can hold.",
     "kvtrail_kafka_lag_records": "Records in the topic that are not stored yet, by partition.",
     "kvtrail_ingest_seconds": "Seconds from the first byte of a batch to its commit.",
-    "kvtrail_request_ttft_seconds": "Seconds from arrival to first token, of all requests ever stored that have one, by engine.",
+    "kvtrail_request_ttft_seconds": "Seconds from arrival to first token, of all requests that ever got one, by engine.",
     "kvtrail_request_tpot_seconds": "Seconds a further token, the mean of each request ever stored that has one, by engine.",
 }
