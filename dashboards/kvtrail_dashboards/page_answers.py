@@ -330,7 +330,7 @@ class RecorderBucket(msgspec.Struct, frozen=True):
 
 
 class RecorderStream(msgspec.Struct, frozen=True):
-    """One stream: when it was last heard, and how long its newest batch was on the way."""
+    """One stream: when it was last heard, how long its newest batch was on the way, and what recording takes of the engine."""
 
     engine: str
     epoch: int
@@ -341,6 +341,7 @@ class RecorderStream(msgspec.Struct, frozen=True):
     delay_ns: int
     clock_error_ns: int = 0
     beat_wall_ns: int | None = None
+    recorder_share: float | None = None
 
 
 class Recorder(msgspec.Struct, frozen=True):

@@ -108,7 +108,7 @@ def test_a_spike_is_picked_by_click_by_keyboard_or_drawn_over(seen: Seen, dashbo
     expect(seen.page).to_have_url(clicked, timeout=SHOWN_MS)
     rest(seen.page)
     draw_over(seen.page, 0.2, 0.4)
-    click(seen.page.get_by_role("button", name=re.compile(r"^Explain \d\d:\d\d:\d\d to")))
+    click(seen.page.get_by_role("button", name=re.compile(r"^Explain \d\d-\d\d \d\d:\d\d:\d\d to")))
 
     expect(seen.page).not_to_have_url(clicked, timeout=SHOWN_MS)
     expect(seen.page).to_have_url(re.compile("start_ns="))

@@ -11,6 +11,8 @@ from kvtrail_schema.kinds import Kind
 from kvtrail_collector.questions.buckets import bucket_ns
 from kvtrail_collector.questions.scope import IN_STREAMS, Chosen
 
+RECORDER_COST: Final = "kvtrail_recorder_ns_total"
+"""The counter of the nanoseconds that recording took of an engine's time, where its engine samples it."""
 _BEATS: Final = f"""
 FROM events WHERE kind = {Kind.AGENT_HEARTBEAT.value} AND produced IS NOT NULL
     AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns
@@ -27,11 +29,18 @@ FROM (
 JOIN (SELECT stream_id, wall_ns - monotonic_ns AS offset_ns FROM stream_marks) USING (stream_id)
 WHERE grown IS NOT NULL GROUP BY engine, rank, start_ns ORDER BY engine, rank, start_ns
 """  # noqa: S608  # constants of ours
+# The counter only grows while a process lives: what it grew by, of the time in which it did.
 _STREAMS: Final = f"""
+WITH costs AS (
+    SELECT stream_id, (max("value") - min("value")) / nullif(max(t_ns) - min(t_ns), 0) AS cost_share
+    FROM events WHERE kind = {Kind.COUNTER_SAMPLED.value} AND "text" = '{RECORDER_COST}'
+        AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns GROUP BY stream_id
+)
 SELECT engine, epoch, rank, produced, state, heard_wall_ns, wall_ns, heard_wall_ns - wall_ns, error_ns,
     (SELECT max(t_ns) FROM events WHERE events.stream_id = stream_marks.stream_id AND kind = {Kind.AGENT_HEARTBEAT.value})
-        + wall_ns - monotonic_ns
-FROM stream_marks JOIN streams USING (stream_id) WHERE {IN_STREAMS} ORDER BY heard_wall_ns DESC, engine, rank LIMIT 200
+        + wall_ns - monotonic_ns, cost_share
+FROM stream_marks JOIN streams USING (stream_id) LEFT JOIN costs USING (stream_id)
+WHERE {IN_STREAMS} ORDER BY heard_wall_ns DESC, engine, rank LIMIT 200
 """  # noqa: S608  # constants of ours
 
 
@@ -50,7 +59,8 @@ class RecorderStream(msgspec.Struct, frozen=True):
     """One stream: its state, when it was last heard, and how long its newest batch was on the way.
 
     `clock_error_ns` bounds what is not known of its clock; `beat_wall_ns` is the newest heartbeat of the recorder in the
-    engine's process, None where there was none.
+    engine's process, None where there was none. `recorder_share` is what recording took of the engine's time in the scope,
+    None where the engine does not sample it.
     """
 
     engine: str
@@ -63,6 +73,7 @@ class RecorderStream(msgspec.Struct, frozen=True):
     delay_ns: int
     clock_error_ns: int
     beat_wall_ns: int | None
+    recorder_share: float | None = None
 
 
 class Recorder(msgspec.Struct, frozen=True):
@@ -77,12 +88,12 @@ class Recorder(msgspec.Struct, frozen=True):
 
 
 def recorder(cursor: duckdb.DuckDBPyConnection, chosen: Chosen, points: int, now_wall_ns: int, device: str | None) -> Recorder:
-    """The streams of a scope, the one last heard of first, at most 200. Passes over heartbeats alone."""
+    """The streams of a scope, the one last heard of first, at most 200. Passes over heartbeats and counters alone."""
     values = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
     extent = cursor.execute(_EXTENT, values).fetchone()
     width_ns = bucket_ns(extent, points)
     series = cursor.execute(_SERIES, {**values, "bucket_ns": width_ns}).fetchall()
-    found = cursor.execute(_STREAMS, {"streams": chosen.streams}).fetchall()
+    found = cursor.execute(_STREAMS, values).fetchall()
     return Recorder(
         now_wall_ns=now_wall_ns,
         bucket_ms=width_ns // 1_000_000,

@@ -6,7 +6,7 @@ from typing import Final
 from kvtrail_dashboards.answers import Loss, StreamLoss
 from kvtrail_dashboards.compute.ages import age
 from kvtrail_dashboards.compute.books import Books, books_of, is_expiry, of_engine
-from kvtrail_dashboards.compute.figures import duration
+from kvtrail_dashboards.compute.figures import duration, percent
 from kvtrail_dashboards.compute.now import Mood, Tile, coverage_tile
 from kvtrail_dashboards.compute.rates import rate_tile
 from kvtrail_dashboards.compute.streams import RUNNING, newest_of_ranks, silent_streams, silent_told
@@ -14,6 +14,9 @@ from kvtrail_dashboards.page_answers import Recorder, RecorderStream
 
 _STATES: Final = {0: "running", 1: "ended in order", 2: "killed"}
 _MOST_GAPS: Final = 50
+_RING: Final = "ring"
+_DEAR: Final = 0.01
+"""The share of the engine's time that `OBSERVER_COST` finds too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,21 @@ def recorder_tiles(recorder: Recorder, loss: Loss, engine: str) -> tuple[Tile, .
         rate_tile(recorder),
         Tile("On the way", duration(max(delays) / 1e6) if delays else "not known", "the newest batch, by both wall clocks"),
         _freshness(recorder),
+        overhead_tile(recorder, loss, engine),
     )
+
+
+def overhead_tile(recorder: Recorder, loss: Loss, engine: str) -> Tile:
+    """What recording takes of the engine's time, the most of any rank that runs, and what a full ring dropped."""
+    shares = [one.recorder_share for one in newest_of_ranks(recorder) if one.recorder_share is not None]
+    drops = (drop for stream in of_engine(loss, engine) for drop in stream.dropped)
+    dropped = sum(drop.count for drop in drops if drop.stage == _RING)
+    ring = f"{dropped:,} events met a full ring and were dropped" if dropped else "no event met a full ring"
+    if not shares:
+        told = f"the engine does not sample what recording takes; {ring}"
+        return Tile("Recording takes", "not known", told, Mood.FAIR if dropped else Mood.PLAIN)
+    mood = Mood.FAIR if dropped or max(shares) > _DEAR else Mood.GOOD
+    return Tile("Recording takes", percent(max(shares)), f"of the engine's time; {ring}", mood)
 
 
 def stream_lines(recorder: Recorder, loss: Loss) -> tuple[StreamLine, ...]:

@@ -106,12 +106,13 @@ def _deleted() -> Iterator[Event]:
 
 
 def _sampled() -> Iterator[Event]:
-    """Two samples of nvme and of tenant aa's share of it, and two heartbeats a second apart."""
+    """Two samples of nvme and of tenant aa's share of it, two heartbeats a second apart, and 5 ms of recording between."""
     for second, used in ((5, 600), (6, 400)):
         at = second * SECOND
         yield e.CapacitySampled(tier=Tier.NVME, capacity_bytes=1_000, used_bytes=used, depth=second, t_ns=at)
         yield e.CapacitySampled(tier=Tier.NVME, capacity_bytes=500, used_bytes=used // 2, ns=SEARCH, t_ns=at)
         yield e.AgentHeartbeat(reason=AgentReason.RECORDER, produced=second * 100, t_ns=at)
+        yield e.CounterSampled(text="kvtrail_recorder_ns_total", value=5.0 * MS * second, t_ns=at)
 
 
 @contextmanager

@@ -105,6 +105,14 @@ def test_the_recorder_tells_its_rate_from_its_heartbeats(client: httpx.Client) -
     assert found["streams"][0]["engine"] == "e1"
 
 
+def test_the_recorder_tells_what_it_takes_of_the_engines_time(client: httpx.Client) -> None:
+    """Five milliseconds in a second, as its engine sampled it; where there is no second sample, nothing is claimed."""
+    whole, end = asked(client, "/v1/recorder"), asked(client, "/v1/recorder", start_ns=6 * SECOND)
+
+    assert whole["streams"][0]["recorder_share"] == pytest.approx(0.005)
+    assert end["streams"][0]["recorder_share"] is None
+
+
 def test_an_event_has_its_cause_and_what_it_caused(client: httpx.Client) -> None:
     """A chain can be walked both ways, event by event; large ids are text."""
     told = story()

@@ -5,7 +5,7 @@ from kvtrail_dashboards.answers import DropCount, Loss, StreamLoss
 from kvtrail_dashboards.compute.notices import notices_of_losses
 from kvtrail_dashboards.compute.now import Mood, coverage_tile
 from kvtrail_dashboards.compute.rates import rate_points, rate_tile
-from kvtrail_dashboards.compute.recorder import drop_lines, expired_told, recorder_tiles, stream_lines
+from kvtrail_dashboards.compute.recorder import drop_lines, expired_told, overhead_tile, recorder_tiles, stream_lines
 from kvtrail_dashboards.compute.streams import silent_streams, stale_notices
 from kvtrail_dashboards.page_answers import Recorder, RecorderBucket, RecorderStream
 
@@ -62,7 +62,7 @@ def test_what_a_restart_left_behind_is_not_silent() -> None:
     loss = Loss(balanced=True, streams=(StreamLoss("e", 1, 0, 10, 10), StreamLoss("e", 2, 0, 10, 10)))
 
     assert () == silent_streams(recorder)
-    assert "no stream that runs is silent" == recorder_tiles(recorder, loss, "e")[-1].detail
+    assert "no stream that runs is silent" == recorder_tiles(recorder, loss, "e")[4].detail
     assert ["replaced, without an end", "running"] == [line.state for line in stream_lines(recorder, loss)]
 
 
@@ -102,3 +102,26 @@ def test_what_was_dropped_is_dropped_also_beside_what_expired() -> None:
     assert ["100 events were dropped on the way (ring full)."] == [one.what for one in notices_of_losses(loss, "e")]
     assert Mood.FAIR is coverage_tile(loss, "e").mood
     assert "67 %" == coverage_tile(loss, "e").value
+
+
+@pytest.mark.parametrize(
+    ("shares", "dropped", "value", "told", "mood"),
+    [
+        ((0.002, 0.004), 0, "0.4 %", "of the engine's time; no event met a full ring", Mood.GOOD),
+        ((0.002, 0.02), 0, "2 %", "of the engine's time; no event met a full ring", Mood.FAIR),
+        ((0.002,), 9, "0.2 %", "of the engine's time; 9 events met a full ring and were dropped", Mood.FAIR),
+        ((None,), 0, "not known", "the engine does not sample what recording takes; no event met a full ring", Mood.PLAIN),
+    ],
+)
+def test_what_recording_takes_is_told(
+    shares: tuple[float | None, ...], dropped: int, value: str, told: str, mood: Mood
+) -> None:
+    """Who watches must not slow who works: the dearest rank counts, and what was not measured is not called cheap."""
+    streams = tuple(
+        RecorderStream("e", 1, rank, 10, RUNNING, NOW, 0, recorder_share=share) for rank, share in enumerate(shares)
+    )
+    drops = (DropCount("ring", "full", dropped), DropCount("shipper", "full", 70)) if dropped else ()
+    loss = Loss(balanced=True, streams=(StreamLoss("e", 1, 0, 100, 100 - dropped, dropped=drops),))
+    tile = overhead_tile(Recorder(NOW, 1_000, streams), loss, "e")
+
+    assert (value, told, mood) == (tile.value, tile.detail, tile.mood)
