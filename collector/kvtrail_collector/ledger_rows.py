@@ -60,12 +60,14 @@ moves AS NOT MATERIALIZED (FROM near WHERE op IS NOT NULL AND kind IN ({_SWAPS},
 own AS MATERIALIZED (
     SELECT op FROM moves SEMI JOIN wanted USING (req) UNION SELECT op FROM moves SEMI JOIN used USING (prefetch)
 )
-SELECT stream_id, $columns, NULL AS "text" FROM near WHERE kind IN ({_STEPS})
+SELECT stream_id, $step_columns, NULL AS "text" FROM near WHERE kind IN ({_STEPS})
 UNION ALL SELECT stream_id, $columns, CASE WHEN kind = {Kind.REQUEST_ARRIVED.value} THEN "text" END
 FROM near SEMI JOIN wanted USING (req) WHERE kind IN ({_OWN})
 UNION ALL SELECT stream_id, $columns, NULL FROM near SEMI JOIN own USING (op) WHERE kind IN ({_SWAPS})
 """)  # noqa: S608  # constants of ours
 """Three looks, each a join with few ids: groups of rows whose ids all lie outside of theirs are not read."""
+_OF_STEPS: Final = frozenset({"seq", "t_ns", "kind", "step", "tokens", "prefill_tokens"})
+"""The columns of steps that anything is made from; of the others nothing is read."""
 
 _GAPS: Final = """
 SELECT last_seq, lead(first_seq) OVER (ORDER BY first_seq) AS next_seq FROM seq_ranges WHERE stream_id = ? QUALIFY next_seq > 0
@@ -109,7 +111,8 @@ def rows_for(
     cursor: duckdb.DuckDBPyConnection, stream: StreamRow, wanted: IdArray, span: Interval, columns: Sequence[str] = COLUMNS
 ) -> pa.Table:
     """The rows that the ledgers of some requests of a stream need, all of whom lived within a span."""
-    query = _ROWS.substitute(columns=", ".join(f'"{name}"' for name in columns))
+    of_steps = ", ".join(f'"{name}"' if name in _OF_STEPS else f'NULL AS "{name}"' for name in columns)
+    query = _ROWS.substitute(columns=", ".join(f'"{name}"' for name in columns), step_columns=of_steps)
     asked = {
         "stream": stream.stream_id,
         "wanted": wanted.tolist(),

@@ -38,7 +38,12 @@ _HOLDING: Final = ", ".join(
         *(Kind.PREFETCH_USED, Kind.PREFETCH_WASTED, Kind.PREFETCH_CANCELLED),
     )
 )
-_AROUND: Final = f"AND (t_ns BETWEEN ? AND ? AND kind IN ({_HOLDING}) OR req = ? OR kind IN ({_DECLARED}))"
+_OTHERS: Final = f"""
+SELECT stream_id, kind, seq, t_ns, ns, req, op, prefetch, step, src, dst, queue, "bytes", tokens, prefill_tokens,
+    queue_ns, alloc_ns, submit_ns, io_ns, copy_ns, sync_ns
+FROM events WHERE stream_id = ? AND t_ns BETWEEN ? AND ? AND kind IN ({_HOLDING})
+"""  # noqa: S608  # constants of ours
+"""Of what others did: what transfers, steps and prefetches are made from, and whose they are."""
 _STREAMS: Final = "SELECT stream_id, engine, epoch, rank FROM streams ORDER BY stream_id"
 
 
@@ -63,10 +68,16 @@ def event_rows(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow], span:
     return named_rows(found.to_arrow_table(), wanted)
 
 
-def event_rows_around(cursor: duckdb.DuckDBPyConnection, stream: StreamRow, request: int, span: tuple[int, int]) -> pa.Table:
-    """All rows of a request, those of others in a span of time that can have kept it waiting, and what was declared."""
-    asked = [[stream.stream_id], *span, request]
-    return named_rows(cursor.execute(f"{_ROWS} {_AROUND}", asked).to_arrow_table(), [stream])
+def event_rows_of_request(cursor: duckdb.DuckDBPyConnection, stream: StreamRow, request: int) -> pa.Table:
+    """All rows of a request, and what was declared. In two looks: of one for both, neither condition leaves anything out."""
+    own = cursor.execute(f"{_ROWS} AND req = ?", [[stream.stream_id], request]).to_arrow_table()
+    told = cursor.execute(f"{_ROWS} AND kind IN ({_DECLARED})", [[stream.stream_id]]).to_arrow_table()
+    return named_rows(pa.concat_tables([own, told]), [stream])
+
+
+def event_rows_of_others(cursor: duckdb.DuckDBPyConnection, stream: StreamRow, span: tuple[int, int]) -> pa.Table:
+    """Rows in a span of time of what can have kept a request waiting, by few of their columns: there may be very many."""
+    return named_rows(cursor.execute(_OTHERS, [stream.stream_id, *span]).to_arrow_table(), [stream])
 
 
 def event_rows_named(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow], ids: list[int]) -> pa.Table:

@@ -12,7 +12,7 @@ from kvtrail_schema.identity import RequestId
 from kvtrail_collector.facts_build import recording_of_table
 from kvtrail_collector.ledger_rows import holes_of, identity_of, last_ns, lives, rows_for
 from kvtrail_collector.questions.requests import Found
-from kvtrail_collector.questions.rows import COLUMNS, StreamRow, event_rows_around, event_rows_named
+from kvtrail_collector.questions.rows import COLUMNS, StreamRow, event_rows_named, event_rows_of_others, event_rows_of_request
 from kvtrail_collector.why import Why, why_recording
 from kvtrail_collector.why_chain import MAX_LINKS
 
@@ -40,9 +40,11 @@ def why_stored(cursor: duckdb.DuckDBPyConnection, found: Found, own: list[Stream
     span = int(life.arrived_ns[0]), now_ns if life.end_ns[0] < 0 else int(life.end_ns[0])
     around = span[0] - _AROUND_NS, max(span[1], _last_of(cursor, found)) + _AROUND_NS
     tables = [
-        rows_for(cursor, stream, request, span, _ROWS_COLUMNS),
-        event_rows_around(cursor, stream, found.request, around),
+        # Of a row that is there twice the first one counts: those that are whole come first.
+        event_rows_of_request(cursor, stream, found.request),
         *_causes(cursor, found, own),
+        rows_for(cursor, stream, request, span, _ROWS_COLUMNS),
+        event_rows_of_others(cursor, stream, around),
     ]
     holes = {identity_of(stream): holes_of(cursor, stream.stream_id)}
     table = pa.concat_tables(tables, promote_options="permissive")
