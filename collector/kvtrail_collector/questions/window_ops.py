@@ -18,6 +18,7 @@ from kvtrail_collector.questions.window_look import Look, numbers
 from kvtrail_collector.store.reach import LOOK_NS
 
 _PARTS: Final = ("queue_ns", "alloc_ns", "submit_ns", "io_ns", "copy_ns", "sync_ns")
+_INTS: Final = ("kind", "src", "dst", "queued_ns", "started_ns", "closed_ns", *_PARTS, "bytes", "queue")
 _END_DONE: Final = 1
 """The place of `done` among the ends of ops."""
 
@@ -66,12 +67,15 @@ def window_ops(look: Look) -> OpColumns:
     asked = {"near": look.of_time(), "streams": look.of_streams, "start_ns": look.near[0], "end_ns": look.near[1]}
     table = look.table(Template(_TOLD).substitute(asked))
     is_kept = table["is_kept"].to_numpy()
-    parts = [_of_kept(look, _sorted(look, table.filter(pa.array(is_kept))))]
-    others = table.filter(pa.array(~is_kept & _matters(look, table)))
-    if others.num_rows:
-        sql = Template(_ROWS).substitute(near=look.of_time(_span_of(look, others)))
-        parts.append(op_columns(look.rows(look.table_about(sql, others.select(["stream_id", "op"])))))
-    return _together(parts)
+    others = np.flatnonzero(~is_kept & _matters(look, table))
+    kept = _of_kept(look, table, np.flatnonzero(is_kept))
+    return _together([kept, _of_rows(look, table.take(others))]) if len(others) else kept
+
+
+def _of_rows(look: Look, others: pa.Table) -> OpColumns:
+    """Ops that are not kept whole, from all that was told of them."""
+    sql = Template(_ROWS).substitute(near=look.of_time(_span_of(look, others)))
+    return op_columns(look.rows(look.table_about(sql, others.select(["stream_id", "op"]))))
 
 
 def _matters(look: Look, table: pa.Table) -> BoolArray:
@@ -93,41 +97,33 @@ def _span_of(look: Look, table: pa.Table) -> Interval:
     return max(min(low, int(first.min())), low - LOOK_NS), min(max(high, int(last.max())), high + LOOK_NS)
 
 
-def _sorted(look: Look, table: pa.Table) -> pa.Table:
-    """Rows by the place of their stream, and op."""
-    return table.take(np.lexsort((ids_of(table, "op"), look.places(table["stream_id"].to_numpy()))))
-
-
-def _of_kept(look: Look, kept: pa.Table) -> OpColumns:
-    """Ops that ended well, as columns."""
-    parts = np.stack([ints_of(kept, name) for name in _PARTS], axis=1)
-    queued, started = ints_of(kept, "queued_ns"), ints_of(kept, "started_ns")
-    unsaid = (parts[:, 0] == NO_INT) & (started != NO_INT)
-    parts[:, 0] = np.where(unsaid, started - queued, parts[:, 0])
+def _of_kept(look: Look, table: pa.Table, chosen: IntArray) -> OpColumns:
+    """Ops that ended well, as columns, by the place of their stream, and op. `chosen` are the rows that are such."""
+    own = look.places(table["stream_id"].to_numpy())
+    order = chosen[np.lexsort((ids_of(table, "op")[chosen], own[chosen]))]
+    ids = {name: ids_of(table, name)[order] for name in ("op", "req", "prefetch", "ns", "seq")}
+    ints = {name: ints_of(table, name)[order] for name in _INTS}
+    parts = np.stack([ints[name] for name in _PARTS], axis=1)
+    unsaid = (parts[:, 0] == NO_INT) & (ints["started_ns"] != NO_INT)
+    parts[:, 0] = np.where(unsaid, ints["started_ns"] - ints["queued_ns"], parts[:, 0])
     return OpColumns(
-        stream=look.places(kept["stream_id"].to_numpy()),
-        op=ids_of(kept, "op"),
-        load=np.isin(ints_of(kept, "kind"), _LOADS).astype(np.int64),
-        src=ints_of(kept, "src"),
-        dst=ints_of(kept, "dst"),
-        queued_ns=queued,
-        started_ns=started,
-        closing_ns=ints_of(kept, "closed_ns"),
+        stream=own[order],
+        load=np.isin(ints["kind"], _LOADS).astype(np.int64),
+        src=ints["src"],
+        dst=ints["dst"],
+        queued_ns=ints["queued_ns"],
+        started_ns=ints["started_ns"],
+        closing_ns=ints["closed_ns"],
         parts_ns=np.maximum(parts, 0),
-        bytes=ints_of(kept, "bytes"),
-        req=ids_of(kept, "req"),
-        prefetch=ids_of(kept, "prefetch"),
-        ns=ids_of(kept, "ns"),
-        queue=ints_of(kept, "queue"),
-        end=np.full(kept.num_rows, _END_DONE),
-        seq=ids_of(kept, "seq"),
+        bytes=ints["bytes"],
+        queue=ints["queue"],
+        end=np.full(len(order), _END_DONE),
+        **ids,
     )
 
 
 def _together(parts: list[OpColumns]) -> OpColumns:
-    """Several columns of ops as one, sorted by (stream, op), as each of them is."""
-    if len(parts) == 1:
-        return parts[0]
+    """Several columns of ops as one, sorted by (stream, op)."""
     columns = {field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(OpColumns)}
     order = np.lexsort((columns["op"], columns["stream"]))
     return OpColumns(**{name: values[order] for name, values in columns.items()})
