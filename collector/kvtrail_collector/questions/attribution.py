@@ -33,7 +33,9 @@ def attribute_stored(
     seed: int = 0,
     measure: Measure = Measure.TTFT,
 ) -> Attribution:
-    """As `attribute`, for the stored requests of some streams. Worker thread; half a second, and the reading of the windows.
+    """As `attribute`, for the stored requests of some streams. Worker thread; under a second for ten million events.
+
+    What is read of the events is what the verdict asks for, in several looks: it may be of several commits.
 
     Gaps between tokens are not kept: for them the events around the windows are read, or all where no window is given.
     """

@@ -25,7 +25,8 @@ _ROWS_COLUMNS: Final = ("kind", "tier", *COLUMNS)
 
 
 def why_stored(cursor: duckdb.DuckDBPyConnection, found: Found, own: list[StreamRow]) -> Why | None:
-    """Explain one request; None where its arrival is not stored. Worker thread; tens of milliseconds.
+    """Explain one request; None where its arrival is not stored. Worker thread; tens of milliseconds, 0.2 s where its
+    engine tells of 100,000 events a second.
 
     Args:
         cursor: on the store.
