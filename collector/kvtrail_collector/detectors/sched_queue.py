@@ -36,9 +36,9 @@ def find(case: Case, tier: Tier | None) -> Finding | None:
     demand, pace = demand_and_pace(case)
     by_long = share >= LONG_SHARE and share >= LONG_GROWTH * usual_share and not is_shift(case)
     by_many = demand >= MORE_FROM and demand >= pace
-    if not own.total or not (by_long or by_many):
+    largest = case.recording.facts(own.largest()) if by_long or by_many else ()
+    if not largest:
         return None
-    largest = case.recording.facts(own.largest())
     taker, tokens = largest[0], int(own.tokens.max())
     evidence: dict[str, float | int | str] = {
         "taken_by": taker.label,
