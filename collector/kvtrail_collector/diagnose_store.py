@@ -31,7 +31,7 @@ def diagnose_store(
     now_wall_ns: int,
     thresholds: Thresholds | None = None,
 ) -> Verdicts:
-    """What is wrong in what a store holds. Blocks the calling thread, not the store; about 2 s for ten million events.
+    """What is wrong in what a store holds. Blocks the calling thread, not the store; about 5 s for ten million events.
 
     Raises:
         StoreError: the store cannot be asked.
