@@ -42,8 +42,10 @@ def _draw(frame: Frame) -> None:
         return
     spikes = _spikes(engine, series)
     spike_choice(view, spikes)
-    top, chart = st.container(), st.empty()
-    if st.session_state.get(_EXPLAINED) != (engine, view.window):
+    # What is drawn anew keeps its chart until it has the next: an emptied place would flicker.
+    known = st.session_state.get(_EXPLAINED) == (engine, view.window)
+    top, chart = st.container(), st.container() if known else st.empty()
+    if not known:
         with chart.container():
             latency_preview(series)
     with top:
@@ -54,7 +56,7 @@ def _draw(frame: Frame) -> None:
         exemplars_section(view, explanation)
         around_section(view, explanation)
         basis_section(explanation)
-    with chart.container():
+    with chart if known else chart.container():
         latency_section(view, series, explanation.attribution, spikes)
     st.session_state[_EXPLAINED] = engine, view.window
     _details(frame, explanation)
