@@ -102,7 +102,7 @@ def test_what_is_of_another_time_is_not_red_and_says_so(open_place: OpenPlace) -
 
     assert ":gray[:material/history:] `TIER_SLOW`" in text
     assert "Earlier than the time shown: Reading from nvme got slower." in text
-    assert "Rank 0 says that it runs, and was last heard of 60 s ago." in text
+    assert "Rank 0 says that it runs, and is silent: its last sign of life came 60 s ago." in text
 
 
 def test_more_kinds_than_there_is_room_for_are_counted(open_place: OpenPlace) -> None:

@@ -79,7 +79,7 @@ def nothing_found(verdicts: Verdicts) -> Notice:
         return Notice(Level.NOTE, "No request arrived in this stretch of time,", "so rules had next to nothing to look at.")
     if verdicts.coverage is None or verdicts.coverage < WHOLE:
         what = f"No rule finds anything else, but of the events of this engine {percent(verdicts.coverage)} are stored."
-        return Notice(Level.NOTE, what, "What is missing may hide something: see the page *Recorder*.")
+        return Notice(Level.NOTE, what, "What is missing may hide something: see the page Recorder.")
     blind = len(verdicts.missing)
     if blind:
         things = "one kind of event" if blind == 1 else f"{blind} kinds of event"

@@ -39,8 +39,9 @@ def stale_notices(recorder: Recorder) -> Iterator[Notice]:
     silent = silent_streams(recorder)
     if silent:
         newest = age(max(one.heard_wall_ns for one in silent), recorder.now_wall_ns)
-        do = "Engine, agent or network is down, and what stands below is of then. Look at the page *Recorder*."
-        yield Notice(Level.WARNING, f"{_ranks(silent)} says that it runs, and was last heard of {newest}.", do)
+        do = "Engine, agent or network is down, and what stands below is of then. Look at the page Recorder."
+        what = f"{_ranks(silent)} says that it runs, and is silent: its last sign of life came {newest}."
+        yield Notice(Level.WARNING, what, do)
     killed = [one for one in newest_of_ranks(recorder) if one.state == KILLED]
     if killed:
         newest = age(max(one.heard_wall_ns for one in killed), recorder.now_wall_ns)

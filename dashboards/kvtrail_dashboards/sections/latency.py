@@ -102,8 +102,8 @@ def _stretch_choice(view: View, latency: LatencyView, wall: WallTime) -> None:
 
 
 def _format(latency: LatencyView) -> str:
-    """Times of day; with the day where the stretch is longer than one."""
-    return "MM-DD HH:mm" if latency.bucket_ms >= OF_DAYS_FROM_MS else "HH:mm:ss"
+    """Day and time of day; to the second where the stretch is no longer than a day."""
+    return "MM-DD HH:mm" if latency.bucket_ms >= OF_DAYS_FROM_MS else "MM-DD HH:mm:ss"
 
 
 def _ends(latency: LatencyView, first: datetime, last: datetime) -> tuple[datetime, datetime]:

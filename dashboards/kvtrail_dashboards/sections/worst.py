@@ -127,7 +127,7 @@ def _columns() -> dict[str, ColumnConfig]:
     return {
         "request": config.TextColumn("request"),
         "ttft": config.NumberColumn("time to first token, ms", format="%.1f"),
-        "arrived": config.DatetimeColumn("arrived, UTC", format="HH:mm:ss.SSS", timezone="UTC"),
+        "arrived": config.DatetimeColumn("arrived, UTC", format="MM-DD HH:mm:ss.SSS", timezone="UTC"),
         "prompt": config.NumberColumn("prompt, tokens"),
         "output": config.NumberColumn("output, tokens"),
         "state": config.TextColumn("outcome"),

@@ -71,7 +71,7 @@ def test_what_a_restart_left_behind_is_not_silent() -> None:
     [
         ((stream(1, 0),), []),
         ((stream(1, 3_600), stream(2, 1)), []),
-        ((stream(1, 3_600),), ["Rank 0 says that it runs, and was last heard of 60 min ago."]),
+        ((stream(1, 3_600),), ["Rank 0 says that it runs, and is silent: its last sign of life came 60 min ago."]),
         ((stream(1, 600, KILLED),), ["Rank 0 ended without closing its record, 10 min ago."]),
     ],
 )
