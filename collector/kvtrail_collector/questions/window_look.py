@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import duckdb
@@ -16,6 +16,7 @@ from kvtrail_collector.facts_rows import IntArray, Interval, Rows, rows_of_selec
 from kvtrail_collector.ledger_open import seen
 from kvtrail_collector.ledger_rows import holes_of, identity_of, last_ns
 from kvtrail_collector.questions.rows import StreamRow
+from kvtrail_collector.store.reach import LOOK_NS
 
 MARGIN_NS: Final = 1_000_000_000
 """How long around the requests' lives others are looked at."""
@@ -29,21 +30,24 @@ def numbers(*kinds: Kind) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Asks for rows of some streams, in the order in which their places are counted, around `span`. One thread."""
+    """Asks for rows of some streams, in the order in which their places are counted, around `span`. One thread.
+
+    `near` is the span, and as much around it as others are looked at.
+    """
 
     cursor: duckdb.DuckDBPyConnection
     streams: tuple[StreamRow, ...]
     span: Interval
+    near: Interval
 
     @classmethod
     def at(cls, cursor: duckdb.DuckDBPyConnection, wanted: Sequence[StreamRow], span: Interval) -> Look:
         """A look at some streams, sorted by their names."""
-        return cls(cursor, tuple(sorted(wanted, key=identity_of)), span)
+        return cls(cursor, tuple(sorted(wanted, key=identity_of)), span, (span[0] - MARGIN_NS, span[1] + MARGIN_NS))
 
-    @property
-    def near(self) -> Interval:
-        """The span, and as much around it as others are looked at."""
-        return self.span[0] - MARGIN_NS, self.span[1] + MARGIN_NS
+    def back_to(self, t_ns: int) -> Look:
+        """The same, from a time on, but no further back than a minute."""
+        return replace(self, near=(min(max(t_ns, self.near[0] - LOOK_NS), self.near[0]), self.near[1]))
 
     @property
     def ids(self) -> list[int]:

@@ -33,6 +33,8 @@ _OWN: Final = numbers(
 )
 _AHEAD_COLUMNS: Final = "stream_id, kind, seq, t_ns, ns, req, op, prefetch, reason, block"
 _OWN_COLUMNS: Final = 'stream_id, kind, seq, t_ns, ns, req, op, prefetch, step, reason, tokens, wait_ns, duration_ns, "text"'
+_FIRST: Final = "SELECT min(queued_ns) FROM ops SEMI JOIN wanted_in USING (stream_id, prefetch)"
+_EARLIEST_NS: Final = -(2**63)
 _STARTED, _FINISHED = Kind.STEP_STARTED.value, Kind.STEP_FINISHED.value
 _STEPS: Final = f"""
 SELECT stream_id, step, min(t_ns) FILTER (kind = {_STARTED}) AS start_ns, max(t_ns) FILTER (kind = {_FINISHED}) AS end_ns,
@@ -65,10 +67,11 @@ class WindowsRecording:
     def rows(self) -> Rows:
         """Declarations, prefetches, and loads of blocks that were fetched ahead; and where rows are missing.
 
-        What became of prefetches is told whenever it is: whose work one waited for hangs on it.
+        What is used near the windows may have been fetched up to a minute before. What became of prefetches is told whenever
+        it is: whose work one waited for hangs on it.
         """
         look = self._look
-        ahead = self._table(_AHEAD_COLUMNS, f"{look.of_time()} AND kind IN ({_AHEAD})")
+        ahead = self._table(_AHEAD_COLUMNS, f"{look.back_to(_EARLIEST_NS).of_time()} AND kind IN ({_AHEAD})")
         parts = [ahead, *self._loads_of(ahead)]
         parts.append(self._table(_AHEAD_COLUMNS, f"{look.of_streams} AND t_ns > {look.near[1]} AND kind IN ({_OUTCOMES})"))
         parts.append(self._table('stream_id, kind, seq, t_ns, ns, "text"', f"{look.of_streams} AND kind IN ({_DECLARED})"))
@@ -76,8 +79,16 @@ class WindowsRecording:
 
     @cached_property
     def ops(self) -> OpColumns:
-        """Transfers of which anything was told."""
-        return window_ops(self._look)
+        """Transfers of which anything was told, from the first on of what was fetched ahead and used."""
+        rows = self.rows
+        used = rows.of_kinds(Kind.PREFETCH_USED)
+        used = used[(rows.t_ns[used] >= self._look.near[0]) & (rows.t_ns[used] <= self._look.near[1])]
+        if not len(used):
+            return window_ops(self._look)
+        stream_id = np.array(self._look.ids, dtype=np.int32)[rows.stream[used]]
+        named = pa.table({"stream_id": stream_id, "prefetch": rows.ids["prefetch"][used]})
+        first = self._look.table_about(_FIRST, named)[0][0].as_py()
+        return window_ops(self._look if first is None else self._look.back_to(first))
 
     @cached_property
     def steps(self) -> StepColumns:

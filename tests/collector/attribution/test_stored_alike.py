@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from kvtrail_collector.attribution import attribute
+from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.ledger_keeper import LedgerKeeper
 from kvtrail_collector.questions.attribution import attribute_stored
 from kvtrail_collector.questions.rows import event_rows, streams
@@ -34,6 +35,7 @@ from tests.collector.frames import events_batch
 
 FAULT = (45 * SECOND, 65 * SECOND)
 FIRST_OP = 10_000_000
+RATE_PER_S = 25
 
 
 def disturbed(events: list[Event]) -> list[Event]:
@@ -82,23 +84,34 @@ def _prefetch(prefetch: PrefetchId, op: OpId, at: int) -> Iterator[Event]:
     if prefetch % 3:
         yield PrefetchWasted(t_ns=at + 30 * SECOND, prefetch=prefetch, block=block, reason=PrefetchWasteReason.NEVER_NEEDED)
     else:
-        yield PrefetchUsed(t_ns=at + 30 * SECOND, prefetch=prefetch, block=block, req=RequestId(int(prefetch)))
+        req = RequestId(RATE_PER_S * (at // SECOND + 30))  # one that comes about then
+        yield PrefetchUsed(t_ns=at + 30 * SECOND, prefetch=prefetch, block=block, req=req)
+
+
+ASKED = ((45 * SECOND, 55 * SECOND), (36 * SECOND, 44 * SECOND))
+"""A window and a reference, much of whose prefetches was fetched long before both."""
 
 
 @pytest.mark.parametrize(
-    ("fault", "engines", "kinds"),
-    [(Fault.NVME_QUEUE, 1, {"write_back", "demand", "prefetch_wasted", "prefetch_used"}), (Fault.LONG_PREFILL, 2, set[str]())],
+    ("fault", "engines", "asked", "kinds"),
+    [
+        (Fault.NVME_QUEUE, 1, (None, None), {"write_back", "demand", "prefetch_wasted", "prefetch_used"}),
+        (Fault.NVME_QUEUE, 1, ASKED, {"write_back", "demand", "prefetch_wasted", "prefetch_used"}),
+        (Fault.LONG_PREFILL, 2, (None, None), set[str]()),
+    ],
 )
-def test_stored_is_what_all_events_say(fault: Fault, engines: int, kinds: set[str]) -> None:
+def test_stored_is_what_all_events_say(
+    fault: Fault, engines: int, asked: tuple[Interval | None, Interval | None], kinds: set[str]
+) -> None:
     """Every figure, share, interval, tenant and event, where transfers lie across the windows and rows are lost."""
     with memory_store() as store:
         for number in range(engines):
-            events = disturbed(simulate(Plan(seed=3 + number, fault=fault, run_s=80)).events)
+            events = disturbed(simulate(Plan(seed=3 + number, fault=fault, run_s=80, rate_per_s=RATE_PER_S)).events)
             store.submit(events_batch(events, engine=f"engine-{number}")).result()
         LedgerKeeper(store, SystemClock()).run_once()
         with store.read() as cursor:
             known = streams(cursor)
-            stored, everything = attribute_stored(cursor, known), attribute(event_rows(cursor, known))
+            stored, everything = attribute_stored(cursor, known, *asked), attribute(event_rows(cursor, known), *asked)
 
     assert everything.verdicts
     assert kinds <= {row.kind for row in everything.blame}
