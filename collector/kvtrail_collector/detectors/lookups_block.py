@@ -6,6 +6,7 @@ import numpy as np
 from kvtrail_schema.enums import Tier
 
 from kvtrail_collector.detectors.steps_taken import demand_and_pace
+from kvtrail_collector.detectors.victim_ranks import victim_streams
 from kvtrail_collector.facts_rows import IntArray
 from kvtrail_collector.ledger_parts import Component
 from kvtrail_collector.population import Cause
@@ -50,23 +51,34 @@ def _causes(case: Case) -> list[Cause]:
 
 
 def _mean_ns(case: Case, places: IntArray) -> float:
-    """The mean length of the lookups of some requests."""
+    """The mean length of the lookups of some requests, on the ranks that the tail waited on."""
     lookups = case.recording.columns.lookups
-    own = np.isin(lookups.request, places)
+    here = victim_streams(case)[case.recording.columns.requests.stream[lookups.request]]
+    own = np.isin(lookups.request, places) & here
     return float((lookups.end_ns - lookups.start_ns)[own].mean()) if own.any() else 0.0
 
 
 def _covered_ns(case: Case, victims: IntArray, *, whole: bool) -> IntArray:
-    """For each victim, how long lookups ran between its arrival and the end of its own last one, or its whole life."""
+    """For each victim, how long lookups of its stream ran from its arrival to the end of its own last one, or in its life."""
     lookups, requests = case.recording.columns.lookups, case.recording.columns.requests
     looked = requests.end_ns.copy() if whole else requests.arrived_ns.copy()
     if not whole:
         np.maximum.at(looked, lookups.request, lookups.end_ns)
-    order = np.argsort(lookups.start_ns, kind="stable")
-    starts, ends = lookups.start_ns[order], np.maximum.accumulate(lookups.end_ns[order]) if len(order) else lookups.end_ns
+    covered, home = np.zeros(len(victims), dtype=np.int64), requests.stream[lookups.request]
+    for stream in np.unique(requests.stream[victims]).tolist():
+        here = requests.stream[victims] == stream
+        own, arrived_ns = victims[here], requests.arrived_ns[victims[here]]
+        covered[here] = _ran_between(lookups.start_ns[home == stream], lookups.end_ns[home == stream], arrived_ns, looked[own])
+    return covered
+
+
+def _ran_between(start_ns: IntArray, end_ns: IntArray, from_ns: IntArray, to_ns: IntArray) -> IntArray:
+    """How long any of some intervals ran between pairs of moments."""
+    order = np.argsort(start_ns, kind="stable")
+    starts, ends = start_ns[order], np.maximum.accumulate(end_ns[order]) if len(order) else end_ns
     starts = np.maximum(starts, np.concatenate([starts[:1], ends[:-1]]))
     until = np.concatenate([[0], np.cumsum(np.maximum(ends - starts, 0))])
-    return _run_before(starts, ends, until, looked[victims]) - _run_before(starts, ends, until, requests.arrived_ns[victims])
+    return _run_before(starts, ends, until, to_ns) - _run_before(starts, ends, until, from_ns)
 
 
 def _run_before(starts: IntArray, ends: IntArray, until: IntArray, t_ns: IntArray) -> IntArray:

@@ -54,9 +54,10 @@ def _given_up(case: Case) -> frozenset[tuple[int, int]]:
     rows = case.recording.rows
     ends = rows.of_kinds(Kind.PREFETCH_WASTED, Kind.PREFETCH_CANCELLED)
     ends = ends[np.isin(rows.ints["reason"][ends], _TOO_LATE)]
-    known: dict[int, list[Interval]] = {}
-    for block, t_ns in zip(rows.ids["block"][ends].tolist(), rows.t_ns[ends].tolist(), strict=True):
-        known.setdefault(block, []).append((t_ns - _ABOUT_NS, t_ns + _ABOUT_NS))
+    known: dict[tuple[int, int], list[Interval]] = {}
+    columns = (rows.stream[ends], rows.ids["block"][ends], rows.t_ns[ends])
+    for stream, block, t_ns in zip(*(column.tolist() for column in columns), strict=True):
+        known.setdefault((stream, block), []).append((t_ns - _ABOUT_NS, t_ns + _ABOUT_NS))
     return _own_reads(case, known)
 
 
@@ -67,14 +68,14 @@ def _overtaken(case: Case) -> frozenset[tuple[int, int]]:
     pairs = zip(rows.stream[ready].tolist(), rows.ids["prefetch"][ready].tolist(), strict=True)
     ready_ns = dict(zip(pairs, rows.t_ns[ready].tolist(), strict=True))
     columns = (rows.stream[issued], rows.ids["prefetch"][issued], rows.ids["block"][issued], rows.t_ns[issued])
-    known: dict[int, list[Interval]] = {}
+    known: dict[tuple[int, int], list[Interval]] = {}
     for stream, prefetch, block, t_ns in zip(*(column.tolist() for column in columns), strict=True):
-        known.setdefault(block, []).append((t_ns - _JUST_NS, ready_ns.get((stream, prefetch), t_ns + _ABOUT_NS)))
+        known.setdefault((stream, block), []).append((t_ns - _JUST_NS, ready_ns.get((stream, prefetch), t_ns + _ABOUT_NS)))
     return _own_reads(case, known)
 
 
-def _own_reads(case: Case, known: Mapping[int, Sequence[Interval]]) -> frozenset[tuple[int, int]]:
-    """Reads on demand, as (stream, op), that were queued within an interval of their block."""
+def _own_reads(case: Case, known: Mapping[tuple[int, int], Sequence[Interval]]) -> frozenset[tuple[int, int]]:
+    """Reads on demand, as (stream, op), that were queued within an interval of their block on their own rank."""
     rows = case.recording.rows
     reads = rows.of_kinds(Kind.SWAP_IN_QUEUED)
     reads = reads[rows.ids["prefetch"][reads] == NO_ID]
@@ -82,7 +83,7 @@ def _own_reads(case: Case, known: Mapping[int, Sequence[Interval]]) -> frozenset
     return frozenset(
         (stream, op)
         for stream, op, block, t_ns in zip(*(column.tolist() for column in columns), strict=True)
-        if any(start <= t_ns < end for start, end in known.get(block, ()))
+        if any(start <= t_ns < end for start, end in known.get((stream, block), ()))
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from kvtrail_schema.enums import Tier
 
 from kvtrail_collector.attribution_shapes import Window
+from kvtrail_collector.detectors.victim_ranks import victim_streams
 from kvtrail_collector.facts_ops import OpColumns
 from kvtrail_collector.facts_rows import BoolArray, IntArray
 from kvtrail_collector.verdicts_case import Case
@@ -35,10 +36,15 @@ class TierLoad:
 
 
 def tier_load(case: Case, tier: Tier) -> TierLoad:
-    """Compare a tier's service in the two windows of a case."""
+    """Compare a tier's service in the two windows of a case.
+
+    How long reads take is looked at on the ranks that the tail waited on. Work is that of all ranks, since several on one
+    host may share a device.
+    """
     ops = case.recording.ops
     here, there = case.ops_queued_in(case.window, tier), case.ops_queued_in(case.reference, tier)
-    own, other = _reads(ops, here), _reads(ops, there)
+    waited_on = victim_streams(case)[ops.stream]
+    own, other = _reads(ops, here & waited_on), _reads(ops, there & waited_on)
     service = _service_ratio(own, other)
     work, reference_work = _work_share(ops, here, case.window), _work_share(ops, there, case.reference)
     grown = work / reference_work if reference_work > 0 else 0.0
