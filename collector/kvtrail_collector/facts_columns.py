@@ -28,6 +28,8 @@ NOT_THERE: Final = -2
 """A wait that names an op of which there is no row."""
 
 _NEVER: Final = np.int64(2**63 - 1)
+_MOST_NS: Final = 2**62
+"""What all requests may take together: their ledgers lie on one line of whole numbers of 64 bits."""
 _STATES: Final = (Kind.REQUEST_WAITING, Kind.REQUEST_ADMITTED, Kind.REQUEST_PREEMPTED, Kind.REQUEST_RESUMED)
 _SIGNS: Final = (*_STATES, Kind.LOOKUP_FINISHED, Kind.PREFILL_CHUNK, Kind.COPY_WAITED)
 """What a request does until its first token, and every reader of the store reads."""
@@ -163,11 +165,15 @@ def _of_requests(rows: Rows, index: RequestIndex, *kinds: Kind) -> tuple[IntArra
 
 
 def _requests(rows: Rows, arrivals: IntArray, index: RequestIndex, timelines: tuple[Timeline, ...]) -> RequestColumns:
-    """When requests came and ended: at the first token, else at the first end, else they run as long as that is known."""
+    """When requests came and ended: at the first token, else at the first end, else they run as long as that is known.
+
+    An end behind a hole ends nothing: the first token may lie in the hole, and the time until then is all that is known.
+    """
     arrived, stream = rows.t_ns[arrivals], rows.stream[arrivals]
-    end_ns, end = _known_until(rows, index, arrived, stream, timelines), np.full(len(arrivals), 4, dtype=np.int64)
+    known = _known_until(rows, index, arrived, stream, timelines)
+    end_ns, end = known, np.full(len(arrivals), 4, dtype=np.int64)
     for kind, found in _ends(rows, index, len(arrivals)):
-        there = found != _NEVER
+        there = (found != _NEVER) & ((kind == 0) | (kind == _REJECTED) | (found <= known))
         end_ns, end = np.where(there, found, end_ns), np.where(there, kind, end)
     return RequestColumns(
         row=arrivals,
@@ -176,7 +182,7 @@ def _requests(rows: Rows, arrivals: IntArray, index: RequestIndex, timelines: tu
         ns=rows.ids["ns"][arrivals],
         tokens=rows.ints["tokens"][arrivals],
         arrived_ns=arrived,
-        end_ns=np.maximum(arrived, end_ns),
+        end_ns=arrived + np.minimum(np.maximum(end_ns - arrived, 0), _MOST_NS // max(len(arrivals), 1)),
         end=end,
     )
 
@@ -214,6 +220,7 @@ def _ends(rows: Rows, index: RequestIndex, requests: int) -> list[tuple[IntArray
     return [(kinds, ended), (0, tokens)]
 
 
+_REJECTED: Final = END_KINDS.index(EndKind.REJECTED)
 _END_PLACES: Final = np.zeros(max(Kind) + 1, dtype=np.int64)
 for _kind, _end in _ENDS.items():
     _END_PLACES[_kind] = END_KINDS.index(_end)

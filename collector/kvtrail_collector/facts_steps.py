@@ -89,8 +89,7 @@ def _runs(starts: list[int], ends: list[int], last_ns: int) -> tuple[list[Interv
     known: list[Interval] = []
     unknown: list[Interval] = []
     before = None
-    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        following = next((s for s in starts[place + 1 :] if s >= 0), None) if end < 0 else None
+    for start, end, following in zip(starts, ends, _following(starts), strict=True):
         if start >= 0 and end >= 0:
             known.append((start, end))
         elif end < 0 and following is None:
@@ -101,3 +100,13 @@ def _runs(starts: list[int], ends: list[int], last_ns: int) -> tuple[list[Interv
             unknown.append((before, end))
         before = max(end, start)
     return known, unknown
+
+
+def _following(starts: list[int]) -> list[int | None]:
+    """For each step the first start that is known of those after it."""
+    found: list[int | None] = []
+    following: int | None = None
+    for start in reversed(starts):
+        found.append(following)
+        following = start if start >= 0 else following
+    return found[::-1]

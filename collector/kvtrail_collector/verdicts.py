@@ -137,7 +137,7 @@ def _verdict(case: Case, claim: Claim, named: list[Claim]) -> Verdict:
         tenant=claim.finding.tenant,
         component=case.causes[largest].component,
         share=_share(case, claim),
-        confidence=_confidence(case, claim, named),
+        confidence=min(_confidence(case, claim, named), case.window.coverage, case.reference.coverage),
         basis="population",
         window=case.window,
         evidence=claim.finding.evidence

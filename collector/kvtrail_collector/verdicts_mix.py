@@ -41,7 +41,7 @@ def mix_verdict(case: Case, resamples: Resamples) -> Verdict:
         tenant=None,
         component=None,
         share=min(float(excess.mix_ns / excess.tail_ns), 1.0),
-        confidence=float((resamples.mix_ns > 0).mean()),
+        confidence=min(float((resamples.mix_ns > 0).mean()), case.window.coverage, case.reference.coverage),
         basis="population",
         window=case.window,
         evidence=evidence,

@@ -11,7 +11,7 @@ from kvtrail_schema.kinds import Kind
 from kvtrail_collector.attribution_shapes import EventRef
 from kvtrail_collector.facts import RequestFacts
 from kvtrail_collector.facts_build import Recording
-from kvtrail_collector.facts_rows import NO_ID, Rows
+from kvtrail_collector.facts_rows import NO_ID, BoolArray, Rows
 from kvtrail_collector.ledger_parts import TIER_NAMES
 
 MAX_LINKS: Final = 32
@@ -54,11 +54,18 @@ def _walk(rows: Rows, start: int, seen: set[int]) -> Iterator[Link]:
         cause = rows.ids["cause"][place]
         if cause == NO_ID:
             return
-        found = np.flatnonzero(rows.ids["id"] == cause)
+        found = np.flatnonzero((rows.ids["id"] == cause) & _of_process(rows, place))
         if not len(found):
             yield Link(None, f"caused by event {int(cause)}, which is not stored")
             return
         place = int(found[0])
+
+
+def _of_process(rows: Rows, place: int) -> BoolArray:
+    """The rows of the same engine and epoch: each process counts its ids from one."""
+    own = rows.streams[int(rows.stream[place])]
+    same = np.array([(one.engine, one.epoch) == (own.engine, own.epoch) for one in rows.streams])
+    return np.asarray(same[rows.stream])
 
 
 def _ref(rows: Rows, place: int) -> EventRef:

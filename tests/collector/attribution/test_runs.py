@@ -173,3 +173,15 @@ def test_too_many_unfinished(slow_run: Run) -> None:
     assert answer.why_not is not None
     assert " is not known: " in answer.why_not
     assert answer.verdicts == ()
+
+
+def test_no_verdict_is_surer_than_what_was_recorded(slow_run: Run) -> None:
+    """Where a part of the window is lost, its coverage bounds what is said of it."""
+    start, end = slow_run.fault_window_ns
+    events = [event for event in slow_run.numbered() if not start <= event.t_ns < end or event.t_ns % SECOND >= SECOND // 10]
+    answer = attribute(stream_table(events), (start, end), seed=1)
+
+    assert answer.window is not None
+    assert answer.window.coverage < 0.95
+    assert answer.verdicts
+    assert all(verdict.confidence <= answer.window.coverage for verdict in answer.verdicts)

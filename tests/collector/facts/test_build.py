@@ -5,6 +5,7 @@ import pyarrow.compute as pc
 from kvtrail_collector.facts import Direction, EndKind, OpEnd, RequestFacts
 from kvtrail_collector.facts_build import recording_of_events, recording_of_table
 from kvtrail_collector.ledger import ledger_of
+from kvtrail_collector.ledger_columns import ledgers_of
 from kvtrail_schema.events import Event
 from kvtrail_schema.identity import Epoch, Rank, Stream
 from kvtrail_schema.jsonl import read_lines
@@ -107,6 +108,26 @@ def test_what_ended_a_request_may_be_in_a_hole() -> None:
 
     assert _end(arrived, before, after, alive.replace('"r"', '"other"'), now) == (EndKind.RUNNING, 3_000_000)
     assert _end(arrived, before, after, alive, now) == (EndKind.RUNNING, 9_000_000)
+
+
+def test_a_first_token_may_be_in_a_hole() -> None:
+    """A request that ended behind a hole did not wait all that time for its first token: the time until the hole is known."""
+    arrived = '{"seq": 1, "t_ms": 0, "kind": "request_arrived", "req": "r", "tokens": 10}'
+    before = '{"seq": 2, "t_ms": 3, "kind": "lookup_finished", "req": "s", "duration_ms": 0, "tokens": 0}'
+    finished = '{"seq": 9, "t_ms": 7, "kind": "request_finished", "req": "r", "tokens": 5}'
+
+    assert _end(arrived, before, finished) == (EndKind.RUNNING, 3_000_000)
+    assert _end(arrived, before, finished.replace("9", "3")) == (EndKind.FINISHED, 7_000_000)
+
+
+def test_one_odd_time_and_many_that_run_do_not_overflow() -> None:
+    """Ledgers of all requests lie on one line; it is long enough for whatever a store holds."""
+    arrivals = [ARRIVED.replace('"r"', f'"r{number}"') for number in range(8)]
+    odd = '{"t_ns": 4611686018427387904, "kind": "counter_sampled", "text": "x", "value": 1.0}'
+    ledgers = ledgers_of(recording_of_events(events_of(*arrivals, odd)).columns)
+
+    assert 8 == len(ledgers.start_ns)
+    assert (ledgers.parts.ns.sum(axis=1) == ledgers.end_ns - ledgers.start_ns).all()
 
 
 def _end(*lines: str) -> tuple[EndKind, int]:

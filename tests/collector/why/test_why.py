@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from kvtrail_collector.facts_build import Recording, recording_of_events
+from kvtrail_collector.facts_build import Recording, recording_of_events, recording_of_table
 from kvtrail_collector.ledger_parts import Component, Part
 from kvtrail_collector.why import Why, why_recording
+from kvtrail_collector.why_chain import links_from
 from kvtrail_schema.identity import RequestId
 from kvtrail_schema.jsonl import id_of, read_file, read_lines
+
+from tests.collector.attribution.synthetic import stream_table
 
 MS = 1_000_000
 
@@ -57,6 +61,28 @@ def test_write_backs_hold_nobody() -> None:
 
     assert answer is not None
     assert () == answer.waited_on
+
+
+def test_a_cause_is_of_the_same_process() -> None:
+    """Each process counts its ids from one: what an earlier one did is no cause of what a later one does."""
+    asked = (
+        '{"epoch": 1, "seq": 1, "t_ms": 0, "kind": "invalidation_requested", "id": 5, "reason": "document_deleted", "text": ""}'
+    )
+    block = '"block": "a", "tier": "gpu", "slot": 1, "reason": "prefetch_room", "cause": 5'
+    evicted = f'{{"epoch": %d, "seq": 2, "t_ms": 9, "kind": "evicted", {block}}}'
+    told = []
+    for epoch in (1, 2):
+        rows = pa.concat_tables([_row(line) for line in (asked, evicted % epoch)])
+        told.append([link.event is not None for link in links_from(recording_of_table(rows).rows, [1])])
+
+    assert [[True, True], [True, False]] == told
+
+
+def _row(line: str) -> pa.Table:
+    """One line as a table that names its stream."""
+    (read,) = read_lines([line])
+    table = stream_table([read.event])
+    return table.set_column(table.column_names.index("epoch"), "epoch", pa.array([read.stream.epoch], pa.uint64()))
 
 
 def test_chain(answer: Why) -> None:
