@@ -45,7 +45,9 @@ def times(ratio: Figure | None) -> str:
 
 
 def duration(ms: float) -> str:
-    """A duration with about three digits."""
+    """A duration with about three digits; one that is less than nothing, as an excess may be, has its sign."""
+    if ms < 0:
+        return f"-{duration(-ms)}"
     if ms >= _MS_OF_HOURS:
         return f"{ms / 3_600_000:,.1f} h"
     if ms >= _MS_OF_MINUTES:

@@ -98,7 +98,14 @@ def test_evidence_has_units() -> None:
     assert lines == {"waited": "12.0 ms", "reads": "200", "blamed share": "60 %", "read": "10.5 bytes/s"}
 
 
-TOLD = [(1234.5, "1,234 ms"), (12.34, "12.3 ms"), (0.25, "250 µs"), (2.4e6, "40.0 min"), (1.08e7, "3.0 h")]
+TOLD = [
+    (1234.5, "1,234 ms"),
+    (12.34, "12.3 ms"),
+    (0.25, "250 µs"),
+    (2.4e6, "40.0 min"),
+    (1.08e7, "3.0 h"),
+    (-12.34, "-12.3 ms"),
+]
 
 
 @pytest.mark.parametrize(("ms", "told"), TOLD)
