@@ -71,7 +71,7 @@ def test_every_measured_axis_names_its_unit() -> None:
     [
         (lambda at: lines_chart([LinePoint(one, "gpu", 1.0) for one in at], "used, % of the tier"), "used, % of the tier"),
         (lambda at: stacked_time([TimeSlice(at[0], at[1], "used", 5)], COLOUR, "blocks issued"), "blocks issued"),
-        (lambda at: spans_chart([CopySpan("gpu", *at, "still there")]), None),
+        (lambda at: spans_chart([CopySpan("gpu", at[0], at[1], "still there")]), None),
     ],
 )
 def test_an_axis_of_time_says_which_day_and_that_it_is_utc(drawn: Callable[[Times], Chart], unit: str | None) -> None:
