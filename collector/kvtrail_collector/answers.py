@@ -184,7 +184,10 @@ class Answers:
         with self._store.read() as cursor:
             found = block_life(cursor, _heard_of(engine, streams(cursor)), block, at_ns)
         if found is None:
-            raise NotFound(f"no event names block {name}", where="blocks", do="blocks are named by 16 hexadecimal digits")
+            whose, do = ("", "blocks are named by 16 hexadecimal digits")
+            if engine is not None:
+                whose, do = (f" of engine {engine!r}", "ask without an engine, or a moment, for its life on all of them")
+            raise NotFound(f"no event{whose} names block {name}", where="blocks", do=do)
         return msgspec.structs.replace(found, device=self.device(engine))
 
     def kinds(self) -> frozenset[int]:

@@ -7,12 +7,14 @@ import httpx
 import jsonschema
 import pytest
 from kvtrail_cli.main import APP
+from kvtrail_collector.store import Incoming
 from kvtrail_collector.testing import RunningCollector, running_collector
+from kvtrail_schema.batch import DecodedBatch
 from kvtrail_schema.jsonl import id_of, read_lines
 from typer.testing import CliRunner
 
 from tests.collector.block.test_block import BLOCK, STORY
-from tests.collector.frames import events_batch
+from tests.collector.frames import events_batch, header
 from tests.packages import ROOT
 
 SCHEMA = json.loads((ROOT / "docs/reference/outputs.schema.json").read_text(encoding="utf-8"))
@@ -68,3 +70,28 @@ def test_a_moment_without_copies_is_told(collector: RunningCollector) -> None:
 
     assert "no copy of it is known anywhere" in " ".join(told.split())
     assert "slot" not in told
+
+
+def test_a_moment_is_one_of_one_engine() -> None:
+    """Clocks of engines differ: with a moment the copies of the engine are told whose clock was read, or those of none."""
+    lines = ['{"t_ms": 0, "kind": "block_created", "block": "b", "tier": "gpu"}']
+    busy = ['{"t_ms": 900000, "kind": "request_arrived", "req": 1, "tokens": 1}', lines[0].replace("0", "900001", 1)]
+    with running_collector() as collector:
+        for engine, told in (("busy", busy), ("idle", lines)):
+            collector.store.submit(events_batch([line.event for line in read_lines(told)], engine=engine)).result()
+        asked = ["block", f"{BLOCK:016x}", "--at", "900001000000", "--json", "--url", collector.url]
+        known = [CliRunner().invoke(APP, [*asked, *more]).stdout for more in ([], ["--engine", "idle"])]
+
+    assert [["busy"], ["idle"]] == [[copy["engine"] for copy in json.loads(told)["copies"]] for told in known]
+
+
+def test_a_lost_end_is_told_without_an_end() -> None:
+    """Behind the last stored event nothing is known: people are told from when on."""
+    head = header([1], produced=9)
+    batch = events_batch([line.event for line in read_lines(STORY[:1])])
+    with running_collector() as collector:
+        collector.store.submit(Incoming(DecodedBatch(head, batch.batch.table), batch.received_wall_ns)).result()
+        told = CliRunner().invoke(APP, ["block", f"{BLOCK:016x}", "--at", "50000000", "--url", collector.url]).stdout
+
+    assert "unknown from 0.0 ms on" in told
+    assert "resident" not in told

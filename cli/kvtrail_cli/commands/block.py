@@ -1,8 +1,10 @@
 """`kvtrail block HASH`: the whole life of a block, or where its copies were at a moment."""
 
 from typing import Annotated, Final
+from urllib.parse import quote
 
 import typer
+from kvtrail_collector.block_life import FOREVER_NS
 from kvtrail_collector.engine_shapes import Engines
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,7 +13,7 @@ from rich.text import Text
 from kvtrail_cli.client import DEFAULT_URL, CollectorClient
 from kvtrail_cli.options import EngineName, Json, TokenFile, Url
 from kvtrail_cli.output import OUT, milliseconds, print_json
-from kvtrail_cli.shapes import BlockAnswer, BlockCopy
+from kvtrail_cli.shapes import BlockAnswer, BlockCopy, BlockWindow
 from kvtrail_cli.stretch import engine_of, moment_of
 
 NAME: Final = "block"
@@ -28,11 +30,16 @@ def command(
     *,
     json: Json = False,
 ) -> None:
-    """Show every copy of a block, what ended it and why, or with --at where each copy was then."""
-    path = f"/v1/blocks/{block}"
+    """Show every copy of a block, what ended it and why, or with --at where each copy of one engine was then.
+
+    A moment is one of an engine's clock: without --engine that of the busiest, and its copies alone are shown.
+    """
+    path = f"/v1/blocks/{quote(block, safe='')}"
     with CollectorClient(url, token_file) as collector:
-        known = collector.get("/v1/engines", Engines) if at is not None else None
-        at_ns = None if at is None or known is None else moment_of("--at", at, engine_of(known, engine))
+        at_ns = None
+        if at is not None:
+            named = engine_of(collector.get("/v1/engines", Engines), engine)
+            engine, at_ns = named.engine, moment_of("--at", at, named)
         if json:
             print_json(collector.get_raw(path, engine=engine, at_ns=at_ns))
         else:
@@ -46,12 +53,16 @@ def _view(answer: BlockAnswer) -> RenderableType:
         table.add_row(*_row(copy))
     nowhere = Text("at this moment no copy of it is known anywhere; without --at its whole life is shown")
     shown: list[RenderableType] = [table if answer.copies else nowhere]
-    shown += [
-        Text(f"unknown from {milliseconds(window.start_ns)} to {milliseconds(window.end_ns)}: events are missing", style="bold")
-        for window in answer.unknown
-    ]
+    shown += [Text(_unknown(window), style="bold") for window in answer.unknown]
     shown += [Text(f"{milliseconds(link.t_ns)}  {link.text}") for link in answer.chain]
     return Group(*shown)
+
+
+def _unknown(window: BlockWindow) -> str:
+    """A stretch of which events are missing, in words."""
+    if window.end_ns >= FOREVER_NS:
+        return f"unknown from {milliseconds(window.start_ns)} on: no event is stored from then on"
+    return f"unknown from {milliseconds(window.start_ns)} to {milliseconds(window.end_ns)}: events are missing"
 
 
 def _row(copy: BlockCopy) -> tuple[str, ...]:
@@ -62,7 +73,7 @@ def _row(copy: BlockCopy) -> tuple[str, ...]:
         copy.tier or "–",
         "–" if copy.slot is None else str(copy.slot),
         milliseconds(copy.from_ns),
-        milliseconds(length),
+        milliseconds(length if length is None or length >= 0 else None),  # less than nothing: a clock began anew meanwhile
         copy.ended_by or "–",
         copy.state,
     )

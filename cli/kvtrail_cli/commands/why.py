@@ -1,6 +1,7 @@
 """`kvtrail why REQUEST`: where the time of one request went."""
 
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -18,7 +19,7 @@ def command(
     request: Request, engine: EngineName = None, url: Url = DEFAULT_URL, token_file: TokenFile = None, *, json: Json = False
 ) -> None:
     """Show every part of a request's time to first token, what ran hidden beside it, and what it waited behind."""
-    path = f"/v1/requests/{request}"
+    path = f"/v1/requests/{quote(request, safe=':')}"
     with CollectorClient(url, token_file) as collector:
         if json:
             print_json(collector.get_raw(path, engine=engine))

@@ -55,7 +55,7 @@ def request_routes(context: Context) -> APIRouter:
             rows = list_requests(cursor, Span(start_ns, end_ns, engine), order, limit)
         return reply(Requests(rows, context.answers.device(engine)))
 
-    @router.get("/v1/requests/{name}")
+    @router.get("/v1/requests/{name:path}")
     def request(name: str, engine: str | None = None, start_ns: Moment = None, end_ns: Moment = None) -> Response:
         """Where the time of one request went; `name` is its number, the engine's own text for it, or `epoch:rank:number`.
 

@@ -23,6 +23,7 @@ from kvtrail_schema.events import (
     SwapInLoaded,
     SwapInQueued,
     SwapInStarted,
+    SwapOutWritten,
     TierCleared,
 )
 from kvtrail_schema.identity import BlockId, NamespaceId, OpId, PrefetchId, RequestId, Slot
@@ -83,6 +84,32 @@ def test_a_lost_eviction_is_not_made_up() -> None:
     rows = asked("SELECT block, to_ns, ended_by FROM residency ORDER BY from_ns", [created(1, 7), created(5, 8), evicted(9, 6)])
 
     assert rows == [(7, 5, "superseded"), (8, 9, "superseded")]
+
+
+def test_a_stay_without_slot_ends_with_its_block() -> None:
+    """A load need not tell a slot: its eviction does, and ends it; what befalls another block in that slot does not."""
+    loaded = SwapInLoaded(seq=2, t_ns=2, op=OpId(1), src=NVME, dst=GPU, block=BlockId(7))
+    rows = asked(
+        "SELECT block, slot, to_ns, ended_by FROM residency ORDER BY block", [created(1, 6, 4), loaded, evicted(5, 7, 4)]
+    )
+
+    assert [(6, 4, 5, "superseded"), (7, None, 5, "evicted")] == rows
+
+
+def test_a_place_on_nvme_outlives_a_process() -> None:
+    """Another process of the engine ends what one wrote there, and nothing of what was in its memory."""
+    written = SwapOutWritten(seq=2, t_ns=2, op=OpId(1), src=GPU, dst=NVME, block=BlockId(7), slot=Slot(1))
+    later = [
+        msgspec.structs.replace(evicted(1, 7), tier=NVME, t_ns=9),
+        msgspec.structs.replace(evicted(2, 7), t_ns=10),
+    ]
+    with memory_store() as store:
+        store.submit(events_batch([created(1, 7), written])).result()
+        store.submit(events_batch(later, epoch=8)).result()
+        with store.read() as cursor:
+            rows = cursor.execute("SELECT tier_name(tier), to_ns, ended_by FROM residency ORDER BY tier").fetchall()
+
+    assert [("gpu", None, "open"), ("nvme", 9, "evicted")] == rows
 
 
 def test_a_cleared_tier_ends_what_it_names() -> None:
