@@ -18,7 +18,7 @@ from kvtrail_collector.block_life import BlockLife
 from kvtrail_collector.errors import Busy, NotFound, QuestionInvalid
 from kvtrail_collector.questions.attribution import attribute_stored
 from kvtrail_collector.questions.block import block_life
-from kvtrail_collector.questions.clocks import clock_offset_ns
+from kvtrail_collector.questions.clocks import clock_offset_ns, one_clock
 from kvtrail_collector.questions.facts import devices, kinds_present
 from kvtrail_collector.questions.requests import find_request
 from kvtrail_collector.questions.rows import StreamRow, streams
@@ -198,9 +198,10 @@ class Answers:
     def _attribute(self, question: AttributionQuestion) -> Attribution:
         """Compute one answer."""
         with self._store.read() as cursor:
-            wanted = _heard_of(question.engine, streams(cursor))
+            wanted, notes = one_clock(cursor, _heard_of(question.engine, streams(cursor)), question.window)
             found = attribute_stored(
                 cursor, wanted, question.window, question.reference, seed=question.seed, measure=question.measure
             )
             offset_ns = clock_offset_ns(cursor, wanted)
-        return msgspec.structs.replace(found, device=self.device(question.engine), clock_offset_ns=offset_ns)
+        device = self.device(wanted[0].engine if wanted else question.engine)
+        return msgspec.structs.replace(found, device=device, clock_offset_ns=offset_ns, notes=(*notes, *found.notes))

@@ -5,6 +5,7 @@ A line that is no event is counted and left out: it never ends the diagnosis, an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -148,9 +149,18 @@ def _attribution(held: FileEvents) -> Attribution | None:
     if arrivals < _FEW_REQUESTS:
         return None
     homes = [held.streams[int(str(number))] for number in held.table["stream_id"].to_pylist()]
-    table = held.table.append_column("engine", pa.array([home.engine for home in homes], pa.utf8()))
+    busiest = _busiest(homes, held.table)
+    table = held.table.filter(pa.array([home.engine == busiest for home in homes]))
+    homes = [home for home in homes if home.engine == busiest]
+    table = table.append_column("engine", pa.array([home.engine for home in homes], pa.utf8()))
     table = table.append_column("epoch", pa.array([home.epoch for home in homes], pa.uint64()))
     return attribute(table.append_column("rank", pa.array([home.rank for home in homes], pa.uint16())))
+
+
+def _busiest(homes: list[Stream], table: pa.Table) -> str:
+    """The engine with most requests: those of several have nothing to do with each other's times."""
+    arrived = Counter(home.engine for home, kind in zip(homes, table["kind"].to_pylist(), strict=True) if kind == 1)
+    return max(sorted(arrived), key=arrived.__getitem__)
 
 
 def _unread(unreadable: tuple[str, ...]) -> list[Missing]:

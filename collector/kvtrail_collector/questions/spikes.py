@@ -8,7 +8,7 @@ import numpy as np
 
 from kvtrail_collector.facts_rows import Interval
 from kvtrail_collector.population import Population
-from kvtrail_collector.questions.clocks import clock_offset_ns
+from kvtrail_collector.questions.clocks import clock_offset_ns, one_clock
 from kvtrail_collector.questions.population import stored_population
 from kvtrail_collector.questions.scope import EARLIEST_NS, LATEST_NS, Scope, streams_of
 from kvtrail_collector.window_spikes import find_stretches
@@ -38,7 +38,7 @@ def spikes(cursor: duckdb.DuckDBPyConnection, scope: Scope, device: str | None) 
     """The spikes of an engine and rank in a stretch of time, without its warm-up. Worker thread; the time to read the
     kept ledgers.
     """
-    wanted = streams_of(cursor, scope)
+    wanted = one_clock(cursor, streams_of(cursor, scope)).streams
     start_ns = EARLIEST_NS if scope.start_ns is None else scope.start_ns
     end_ns = LATEST_NS if scope.end_ns is None else scope.end_ns
     own = stored_population(cursor, wanted).population.arrived_in(start_ns, end_ns)
