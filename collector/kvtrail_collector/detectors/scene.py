@@ -16,7 +16,7 @@ from kvtrail_schema.kinds import Kind
 from kvtrail_collector.attribution_shapes import EventRef
 from kvtrail_collector.detectors.rule import Cell, Need, Row
 from kvtrail_collector.detectors.scene_names import macros, plain
-from kvtrail_collector.detectors.scene_tables import NEEDS, TABLES
+from kvtrail_collector.detectors.scene_tables import MARKS, NEEDS, NO_MARKS, TABLES
 from kvtrail_collector.loss_shapes import Loss
 
 _WORD: Final = re.compile(r"\bwindow_\w+")
@@ -41,7 +41,8 @@ class Bounds(NamedTuple):
 
 
 class Scene:
-    """Runs on one thread, with a cursor of its own that knows `events` and `streams`. Makes nothing but temporary tables.
+    """Runs on one thread, with a cursor of its own that knows `events` and `streams`, and `stream_marks` where there are any.
+    Makes nothing but temporary tables.
 
     `loss` are the books of the streams; `unknown_lines` are lines of a file that name kinds of a newer version. What a
     drill injected is not in it.
@@ -57,6 +58,8 @@ class Scene:
         self._has: dict[tuple[Kind, str], bool] = {}
         for macro in macros():
             cursor.execute(macro)
+        marks = MARKS if cursor.execute(_HAS_MARKS).fetchone() else NO_MARKS
+        cursor.execute(f"CREATE OR REPLACE TEMP VIEW window_marks AS {marks}")
         census = _census(cursor, bounds or Bounds())
         self.streams: Final = {row[0]: row[1:] for row in cursor.execute(_STREAMS).fetchall()}
         self.kinds: Final = {int(kind): int(count) for kind, count, _, _ in census}
@@ -124,6 +127,7 @@ class Scene:
                 self._made.add(name)
 
 
+_HAS_MARKS: Final = "SELECT 1 FROM duckdb_tables() WHERE table_name = 'stream_marks' AND database_name = current_database()"
 _STREAMS: Final = "SELECT stream_id, engine, epoch, rank FROM streams"
 _CENSUS: Final = "SELECT kind, count(*), min(t_ns), max(t_ns) FROM window_events GROUP BY kind ORDER BY kind"
 _NAMESPACES: Final = f'SELECT ns, "text" FROM window_events WHERE kind = {Kind.NAMESPACE_DECLARED.value} AND ns IS NOT NULL'  # noqa: S608 - a number of ours
@@ -136,6 +140,8 @@ _COUNTED: Final = tuple(
 
 _MOST: Final = 2**60
 """Larger figures cannot be true (36 years in nanoseconds), and would overflow sums: one of them must not blind a rule."""
+_LATEST: Final = 2**61
+"""Moments may be times of day, in nanoseconds since 1970: until 2043."""
 
 
 def _census(cursor: duckdb.DuckDBPyConnection, bounds: Bounds) -> list[tuple[int, int, int, int]]:
@@ -147,7 +153,7 @@ def _census(cursor: duckdb.DuckDBPyConnection, bounds: Bounds) -> list[tuple[int
     for is_plain in (True, False):
         cursor.execute(_view(bounds, is_plain=is_plain))
         census: list[tuple[int, int, int, int]] = cursor.execute(_CENSUS).fetchall()
-        if all(kind not in _DRILL_KINDS and -_MOST <= first <= last <= _MOST for kind, _, first, last in census):
+        if all(kind not in _DRILL_KINDS and -_MOST <= first <= last <= _LATEST for kind, _, first, last in census):
             break
     if sum(count for _, count, _, _ in census) < _FEW:
         cursor.execute("CREATE OR REPLACE TEMP TABLE window_rows AS FROM window_events")
@@ -157,14 +163,14 @@ def _census(cursor: duckdb.DuckDBPyConnection, bounds: Bounds) -> list[tuple[int
 
 def _view(bounds: Bounds, *, is_plain: bool) -> str:
     """The statement that bounds the events; a view takes no parameters, so that texts are quoted here."""
-    terms = ["true"] if is_plain else [f"kind NOT IN ({_DRILLS})", f"t_ns BETWEEN -{_MOST} AND {_MOST}"]
+    terms = ["true"] if is_plain else [f"kind NOT IN ({_DRILLS})", f"t_ns BETWEEN -{_MOST} AND {_LATEST}"]
     terms += [] if bounds.start_ns is None else [f"(t_ns >= {int(bounds.start_ns)} OR kind IN ({_DECLARED}))"]
     terms += [] if bounds.end_ns is None else [f"t_ns < {int(bounds.end_ns)}"]
     if bounds.engine is not None:
         quoted = bounds.engine.replace("'", "''")
         terms.append(f"stream_id IN (SELECT stream_id FROM streams WHERE engine = '{quoted}')")  # noqa: S608 - quoted above
     signed = ", ".join(f'CASE WHEN "{name}" <= {_MOST} THEN "{name}"::BIGINT END AS "{name}"' for name in _COUNTED)
-    signed += f", CASE WHEN deadline_ns BETWEEN -{_MOST} AND {_MOST} THEN deadline_ns END AS deadline_ns"
+    signed += f", CASE WHEN deadline_ns BETWEEN -{_MOST} AND {_LATEST} THEN deadline_ns END AS deadline_ns"
     columns = f"SELECT * REPLACE ({signed}) FROM events"  # noqa: S608 - names of ours
     return f"CREATE OR REPLACE TEMP VIEW window_events AS {columns} WHERE {' AND '.join(terms)}"
 

@@ -4,6 +4,8 @@ from typing import Final
 
 from kvtrail_schema.kinds import Kind
 
+from kvtrail_collector.detectors.one_clock import BEGUN_NS, MOST_NS, SAME_NS
+
 OPS: Final = """
 WITH base AS (
     SELECT stream_id, op,
@@ -116,6 +118,30 @@ FROM window_events GROUP BY stream_id
 """
 """One row a stream: how long it was heard."""
 
+MARKS: Final = f"""
+SELECT stream_id, wall_ns - monotonic_ns AS offset_ns FROM stream_marks
+WHERE error_ns BETWEEN 0 AND {SAME_NS} AND wall_ns BETWEEN 0 AND {MOST_NS} AND monotonic_ns BETWEEN 0 AND {MOST_NS}
+"""  # noqa: S608 - numbers of ours
+"""One row a stream of which it is known what makes its clock the time of day."""
+NO_MARKS: Final = "SELECT 0 AS stream_id, 0::BIGINT AS offset_ns WHERE false"
+"""The same where nothing is known of that."""
+
+CLOCKS: Final = f"""
+WITH placed AS (
+    SELECT stream_id, engine, epoch, rank, first_ns, last_ns, offset_ns,
+        CASE WHEN offset_ns IS NULL THEN epoch END AS run, coalesce(offset_ns, first_ns) AS place_ns,
+        CASE WHEN offset_ns IS NULL THEN {BEGUN_NS} ELSE {SAME_NS} END AS apart_ns
+    FROM window_streams JOIN streams USING (stream_id) LEFT JOIN window_marks USING (stream_id)
+), begun AS (
+    SELECT *, coalesce(place_ns - lag(place_ns) OVER alike > apart_ns, true) AS is_other FROM placed
+    WINDOW alike AS (PARTITION BY engine, run ORDER BY place_ns, stream_id)
+)
+SELECT stream_id, engine, epoch, rank, first_ns, last_ns, offset_ns,
+    sum(is_other::INTEGER) OVER (ORDER BY engine, run, place_ns, stream_id)::BIGINT AS clock
+FROM begun
+"""  # noqa: S608 - numbers of ours
+"""One row a stream: its clock, which it may share with others of its engine, and how long it was heard: see `one_clock.py`."""
+
 RETURNS: Final = """
 WITH gone AS (
     SELECT stream_id, seq, t_ns, block, tier, reason, ns, cause FROM window_events WHERE kind = kind_no('evicted')
@@ -195,6 +221,7 @@ TABLES: Final[dict[str, str]] = {
     "window_requests": REQUESTS,
     "window_steps": STEPS,
     "window_streams": STREAMS,
+    "window_clocks": CLOCKS,
     "window_returns": RETURNS,
     "window_stale_reads": STALE_READS,
     "window_foreign_reads": FOREIGN_READS,

@@ -36,6 +36,8 @@ class SignsOfLife:
         self.has_beaten = False
         self._beats: deque[int] = deque(maxlen=_BEATS)
         self._running: dict[int, None] = {}
+        self._unanswered: dict[int, None] = {}
+        self._tells_ends = False
         self._is_full = False
 
     @property
@@ -54,7 +56,8 @@ class SignsOfLife:
     def stall_s(self) -> float | None:
         """For how long only heartbeats were heard though requests run; None where it is not so."""
         later = sum(1 for beat in self._beats if beat > self.act_ns)
-        if not self._running or later < _BEATS or _NEVER in {self.act_ns, self.beat_ns}:
+        running = self._running if self._tells_ends else self._unanswered
+        if not running or later < _BEATS or _NEVER in {self.act_ns, self.beat_ns}:
             return None
         return (self.beat_ns - self.act_ns) / _NS_A_S
 
@@ -87,11 +90,19 @@ class SignsOfLife:
         self.said_farewell = self.said_farewell or bool(len(rows.of(Kind.AGENT_STOPPED)))
 
     def _requests(self, rows: Rows) -> None:
-        """Those that came and have not ended; the newest of very many."""
+        """Those that came and have not ended, and of them those without a first token; the newest of very many."""
         reqs = rows.ids("req")
-        self._running.update(dict.fromkeys(reqs[rows.of(Kind.REQUEST_ARRIVED)].tolist()))
-        for req in reqs[rows.of(*_ENDS)].tolist():
-            self._running.pop(req, None)
-        while len(self._running) > _MOST_OPEN:
-            del self._running[next(iter(self._running))]
+        came = dict.fromkeys(reqs[rows.of(Kind.REQUEST_ARRIVED)].tolist())
+        ended, answered = reqs[rows.of(*_ENDS)].tolist(), reqs[rows.of(Kind.REQUEST_FIRST_TOKEN)].tolist()
+        self._tells_ends = self._tells_ends or bool(ended)
+        self._keep(self._running, came, ended)
+        self._keep(self._unanswered, came, [*answered, *ended])
+
+    def _keep(self, running: dict[int, None], came: dict[int, None], gone: list[int]) -> None:
+        """Requests that come, and that go."""
+        running.update(came)
+        for req in gone:
+            running.pop(req, None)
+        while len(running) > _MOST_OPEN:
+            del running[next(iter(running))]
             self._is_full = True

@@ -15,6 +15,7 @@ from kvtrail_schema.identity import Stream
 
 from kvtrail_collector.alerts.feed import Feed
 from kvtrail_collector.detectors.judge import Thresholds
+from kvtrail_collector.detectors.one_clock import wall_offset_ns
 from kvtrail_collector.detectors.rules import RULES
 from kvtrail_collector.errors import CollectorError
 from kvtrail_collector.invariants.found import Found
@@ -138,10 +139,14 @@ class InvariantWatch:
 
     def _tell(self, accounts: Iterable[Account]) -> None:
         """Let others read what is broken now."""
-        streams = {account.stream_id: account.stream for account in accounts}
+        streams, offset_ns = {}, {}
+        for account in accounts:
+            streams[account.stream_id] = account.stream
+            if (offset := wall_offset_ns(account.marks.clocks)) is not None:
+                offset_ns[account.stream] = offset
         found = {own: self._all_of(own, watch) for own, watch in self._watches.items()}
         lives = {streams[own]: watch.life for own, watch in self._watches.items() if own in streams}
-        hangs = silent(lives, self._settings)
+        hangs = silent(lives, offset_ns, self._settings)
         for own in self._watches:
             for one in hangs.get(streams[own], []) if own in streams else []:
                 found[own][one.code, one.tier, one.what] = one

@@ -61,6 +61,7 @@ HAPPENINGS: Final = st.one_of(
     _of(ev.BlockUnpinned, refs=st.integers(0, 3), **_copy),
     _of(ev.TierCleared, tier=_tiers, reason=st.sampled_from(ClearReason), ns=st.none() | _spaces),
     _of(ev.RequestArrived, req=_reqs, tokens=_few),
+    _of(ev.RequestFirstToken, req=_reqs),
     _of(ev.RequestFinished, req=_reqs, tokens=_few, reason=st.sampled_from(FinishReason)),
     _of(ev.AgentHeartbeat, reason=st.sampled_from(AgentReason), produced=st.just(1)),
     _of(ev.AgentHeartbeat, reason=st.sampled_from(AgentReason), produced=st.just(1)),
@@ -97,7 +98,7 @@ def _told(events: list[Event]) -> list[Event]:
     kept: list[Event] = []
     for event in sorted(events, key=lambda event: not isinstance(event, ev.ManifestDeclared)):
         key = _once(event)
-        if key is None or (key not in seen and not (_is_end_of_request(event) and ("arrived", key[1]) not in seen)):
+        if key is None or (key not in seen and not (_follows_arrival(event) and ("RequestArrived", key[1]) not in seen)):
             kept.append(event)
             seen |= set() if key is None else {key, *_closes(event)}
     return [msgspec.structs.replace(event, seq=seq, t_ns=seq * STEP_NS) for seq, event in enumerate(kept, 1)]
@@ -106,8 +107,8 @@ def _told(events: list[Event]) -> list[Event]:
 def _once(event: Event) -> tuple[object, ...] | None:
     """What may be told once; None for what may be told often."""
     match event:
-        case ev.RequestArrived() | ev.RequestFinished():
-            return ("arrived" if isinstance(event, ev.RequestArrived) else "ended", event.req)
+        case ev.RequestArrived() | ev.RequestFirstToken() | ev.RequestFinished():
+            return (type(event).__name__, event.req)
         case ev.SwapInStarted() | ev.SwapOutStarted():
             return ("begun", event.op, event.dst, event.slot)
         case ev.SwapInLoaded() | ev.SwapOutWritten():
@@ -124,6 +125,6 @@ def _closes(event: Event) -> set[tuple[object, ...]]:
     return set()
 
 
-def _is_end_of_request(event: Event) -> bool:
-    """Whether an event ends a request, which has to have come before."""
-    return isinstance(event, ev.RequestFinished)
+def _follows_arrival(event: Event) -> bool:
+    """Whether an event is of a request that has to have come before."""
+    return isinstance(event, ev.RequestFirstToken | ev.RequestFinished)

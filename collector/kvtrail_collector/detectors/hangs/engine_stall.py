@@ -19,6 +19,7 @@ WITH beat AS (
             GROUP BY stream_id
 ), queued AS (
     SELECT stream_id, count(*) AS requests FROM window_requests WHERE arrived_ns IS NOT NULL AND ended_ns IS NULL
+        AND (first_token_ns IS NULL OR stream_id IN (SELECT stream_id FROM window_requests WHERE ended_ns IS NOT NULL))
         GROUP BY stream_id
 ), flying AS (SELECT stream_id, count(*) AS transfers FROM window_open GROUP BY stream_id
 ), later AS (
@@ -34,6 +35,7 @@ LEFT JOIN queued USING (stream_id) LEFT JOIN flying USING (stream_id)
 WHERE beat.t_ns - act.t_ns >= $silence_s * 1e9 AND coalesce(queued.requests, 0) + coalesce(flying.transfers, 0) > 0
     AND later.beats >= 3
 """
+"""Where no request ever ends, the source does not tell of ends: then those run that have no first token."""
 
 RULE: Final = Rule(
     code="ENGINE_STALL",

@@ -8,23 +8,23 @@ from kvtrail_collector.detectors.rule import Basis, Evidence, Family, Need, Rule
 
 _QUESTION: Final = """
 WITH gone AS (
-    SELECT engine, block, tier, t_ns, reason FROM window_events JOIN streams USING (stream_id)
+    SELECT clock, block, tier, t_ns, reason FROM window_events JOIN window_clocks USING (stream_id)
     WHERE kind = kind_no('invalidated')
-), first AS (SELECT engine, block, min(t_ns) AS first_ns FROM gone GROUP BY ALL
+), first AS (SELECT clock, block, min(t_ns) AS first_ns FROM gone GROUP BY ALL
 ), made AS (
-    SELECT engine, block, tier, t_ns FROM window_events JOIN streams USING (stream_id)
+    SELECT clock, block, tier, t_ns FROM window_events JOIN window_clocks USING (stream_id)
     WHERE kind = kind_no('block_created') AND block IN (SELECT block FROM gone)
 ), read AS (
-    SELECT own.stream_id, own.seq, own.t_ns, own.block, own.tier, own.ns, engine, first_ns
-    FROM window_events AS own JOIN streams USING (stream_id) JOIN first USING (engine, block)
-    WHERE own.kind = kind_no('attention_read') AND own.t_ns > first_ns
+    SELECT own.stream_id, own.seq, own.t_ns, own.block, own.tier, own.ns, clock, first.first_ns
+    FROM window_events AS own JOIN window_clocks USING (stream_id) JOIN first USING (clock, block)
+    WHERE own.kind = kind_no('attention_read') AND own.t_ns > first.first_ns
 ), judged AS (
     SELECT read.*, made.t_ns AS made_ns, made.tier AS made_tier FROM read ASOF LEFT JOIN made
-    ON made.engine = read.engine AND made.block = read.block AND made.t_ns <= read.t_ns
+    ON made.clock = read.clock AND made.block = read.block AND made.t_ns <= read.t_ns
 ), bad AS (
     SELECT own.stream_id, own.seq, own.t_ns, own.block, own.tier, own.ns, min(gone.t_ns) AS gone_ns,
         arg_min(gone.reason, gone.t_ns) AS reason
-    FROM judged AS own JOIN gone ON gone.engine = own.engine AND gone.block = own.block AND gone.t_ns < own.t_ns
+    FROM judged AS own JOIN gone ON gone.clock = own.clock AND gone.block = own.block AND gone.t_ns < own.t_ns
     WHERE coalesce(made_ns < first_ns, true)
         OR (gone.t_ns > made_ns AND (gone.tier IS NULL OR gone.tier = own.tier OR gone.tier = made_tier))
     GROUP BY ALL
@@ -36,7 +36,8 @@ FROM bad GROUP BY stream_id, tier
 """
 """A block that was made anew may be read until it is invalidated again: where it is read, or where it was made.
 
-What is invalidated elsewhere after it was made anew is what was left of the old one.
+What is invalidated elsewhere after it was made anew is what was left of the old one. What came first is known of events
+of one clock.
 """
 
 RULE: Final = Rule(
