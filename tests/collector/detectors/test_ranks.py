@@ -45,7 +45,7 @@ def test_another_rank_is_not_blamed(bystander: Plan) -> None:
 
 def test_slow_reads_of_another_rank_are_not_blamed() -> None:
     """Reads wait behind writes on their own rank; that another rank's own reads take long does not make that tier slow."""
-    slow = [event for event in simulate(Plan(2, Fault.NVME_SLOW)).numbered() if isinstance(event, TRANSFERS)]
+    slow: list[Event] = [event for event in simulate(Plan(2, Fault.NVME_SLOW)).numbered() if isinstance(event, TRANSFERS)]
     answer = told_by_ranks(simulate(Plan(3, Fault.NVME_QUEUE, rate_per_s=20)).numbered(), slow)
 
     assert codes(answer)[:1] == ["TIER_QUEUE"]
