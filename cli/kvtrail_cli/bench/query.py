@@ -24,6 +24,7 @@ from kvtrail_collector.ledger_columns import ledgers_of
 from kvtrail_collector.ledger_keeper import LedgerKeeper
 from kvtrail_collector.loss import loss_of
 from kvtrail_collector.questions.attribution import attribute_stored
+from kvtrail_collector.questions.clocks import one_clock
 from kvtrail_collector.questions.population import stored_population
 from kvtrail_collector.questions.requests import Found
 from kvtrail_collector.questions.rows import event_rows, streams
@@ -40,9 +41,9 @@ from kvtrail_cli.output import Advance
 
 _CRITICAL_REQUESTS: Final = 50_000
 _OBJECTS_NS: Final = 1_000_000_000
-_ENGINES: Final = 5
+_PROCESSES: Final = 5
 _REQUEST_EVERY_NS: Final = 1_000_000
-"""Of each engine: a hundred thousand events a second of one, ten million in twenty seconds of five."""
+"""Of each process: a hundred thousand events a second of one, ten million in twenty seconds of five."""
 _AHEAD: Final = 8
 _FRAME_ROWS: Final = 122_880
 _WHYS: Final = 5
@@ -61,19 +62,19 @@ SELECT kind, count(*), sum("bytes"), sum(queue_ns), sum(io_ns), sum(copy_ns), su
 def bench_query(events: int, folder: Path, advance: Advance) -> QueryBench:
     """Measure once. About ten seconds a million events, most of it to store them; 30 bytes of disk an event."""
     critical = _critical_path_requests_per_s()
-    requests = -(-events // (EVENTS_A_REQUEST * _ENGINES))
+    requests = -(-events // (EVENTS_A_REQUEST * _PROCESSES))
     with Store.open(str(folder / "query.duckdb")) as store:
         _fill(store, requests, advance)
         _, kept_s = _timed(lambda: _keep_all(LedgerKeeper(store, SystemClock())))
         peers = QueryPeers(_aggregate_s(store), _objects_requests_per_s(store))
         found = _ask(store)
-        costs = _rules_ms_per_million(store, requests * EVENTS_A_REQUEST * _ENGINES)
+        costs = _rules_ms_per_million(store, requests * EVENTS_A_REQUEST * _PROCESSES)
         watch_ns = _watch_ns_per_event(store)
     return QueryBench(
-        events=requests * EVENTS_A_REQUEST * _ENGINES,
-        requests=requests * _ENGINES,
+        events=requests * EVENTS_A_REQUEST * _PROCESSES,
+        requests=requests * _PROCESSES,
         critical_path_requests_per_s=critical,
-        ledgers_kept_requests_per_s=requests * _ENGINES / kept_s,
+        ledgers_kept_requests_per_s=requests * _PROCESSES / kept_s,
         **found._asdict(),
         rules_ms_per_million={name: ms for name, ms in costs.items() if ms >= _LEAST_MS},
         all_rules_ms_per_million=round(sum(costs.values()), 3),
@@ -97,7 +98,7 @@ def _ask(store: Store) -> _Answers:
     with store.read() as cursor:
         known = streams(cursor)
         _, population_s = _timed(lambda: stored_population(cursor, known))
-        found, attribution_s = _timed(lambda: attribute_stored(cursor, known))
+        found, attribution_s = _timed(lambda: attribute_stored(cursor, one_clock(cursor, known).streams))
         why_s = _why_s(cursor)
     now, thresholds = SystemClock().wall_ns(), load_thresholds("")
     verdicts, diagnose_s = _timed(lambda: diagnose_store(store, found, Bounds(), now, thresholds))
@@ -127,16 +128,16 @@ def _watch_ns_per_event(store: Store) -> float:
 
 
 def _fill(store: Store, requests: int, advance: Advance) -> None:
-    """Store the events of all engines, which run at the same time and share the spike; a few batches ahead of the writer."""
+    """Store the events of an engine's processes, which run at the same time and share the spike, a few batches ahead."""
     slow = int(_SLOW[0] * requests), int(_SLOW[1] * requests)
     waiting: list[Future[Receipt]] = []
-    for number in range(_ENGINES):
-        mix = Mix(requests, engine=f"bench-{number}", seed=number, request_every_ns=_REQUEST_EVERY_NS, slow=slow)
+    for number in range(_PROCESSES):
+        mix = Mix(requests, epoch=number + 1, seed=number, request_every_ns=_REQUEST_EVERY_NS, slow=slow)
         for frame in mix.frames(_FRAME_ROWS):
             waiting.append(store.submit(Incoming(decode_batch(frame), SystemClock().wall_ns())))
             if len(waiting) > _AHEAD:
                 waiting.pop(0).result()
-        advance(number + 1, _ENGINES)
+        advance(number + 1, _PROCESSES)
     for receipt in waiting:
         receipt.result()
 
@@ -175,7 +176,7 @@ def _why_s(cursor: duckdb.DuckDBPyConnection) -> float:
 
 def _why(cursor: duckdb.DuckDBPyConnection, found: Found) -> Why | None:
     """Explain one request."""
-    return why_stored(cursor, found, [stream for stream in streams(cursor) if stream.engine == found.stream.engine])
+    return why_stored(cursor, found, [stream for stream in streams(cursor) if stream.epoch == found.stream.epoch])
 
 
 def _some(cursor: duckdb.DuckDBPyConnection) -> Iterator[Found]:
