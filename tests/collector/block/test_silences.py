@@ -146,11 +146,10 @@ def test_a_tail_that_can_not_come_any_more_hides_what_lasts() -> None:
 
 def test_a_hole_of_one_engine_hides_nothing_of_another() -> None:
     """Each copy is judged by the events of those who can end it."""
-    holed = Told([made(5, block=BLOCK + 1), made(40, seq=9, block=BLOCK + 1)], engine="other")
-    told = [Told([made(10)]), holed]
+    holed = Told([made(5), made(40, seq=9)], engine="other")
+    found = states([Told([made(10)]), holed], 60)
 
-    assert [("engine", CopyState.RESIDENT, None)] == states(told, 60)
-    assert () == life(told, 60).unknown
+    assert [("engine", CopyState.RESIDENT, None), ("other", CopyState.RESIDENT, None)] == found
 
 
 def test_a_slot_that_is_not_told_may_be_any() -> None:
