@@ -120,7 +120,7 @@ class Home(NamedTuple):
     offset_s: int | None
 
 
-HOMES: Final = st.builds(Home, st.integers(1, 2), st.sampled_from([0, 40, 300]), st.none() | st.sampled_from([0, 1, 200]))
+HOMES: Final = st.builds(Home, st.integers(1, 2), st.sampled_from([0, 40, 300]), st.none() | st.sampled_from([0, 1, 30, 200]))
 
 
 def held_of(ranks: Sequence[Sequence[Event]], homes: Sequence[Home]) -> FileEvents:
