@@ -19,7 +19,7 @@ from kvtrail_collector.rounds import Rounds
 from kvtrail_collector.store import Account, Store
 
 EVERY_S: Final = 15.0
-_LOOK_BACK_NS: Final = 120_000_000_000
+LOOK_BACK_NS: Final = 120_000_000_000
 _HEARD_NS: Final = 60_000_000_000
 _FAILED: Final = "verdicts for alerts could not be found"
 
@@ -71,15 +71,14 @@ class VerdictWatch:
 def _starts(accounts: Iterable[Account], now_wall_ns: int) -> dict[str, int]:
     """Where the look at each engine heard of lately begins: the earliest of its ranks, whose clocks may be of several hosts.
 
-    Of several epochs only the newest counts: its clock may have begun anew.
+    Of several epochs of a rank only the one heard of last counts: its clock may have begun anew. Epochs are drawn at random.
     """
-    heard = [account for account in accounts if now_wall_ns - account.marks.heard_wall_ns <= _HEARD_NS]
-    newest: dict[str, int] = {}
-    for account in heard:
-        newest[account.stream.engine] = max(account.stream.epoch, newest.get(account.stream.engine, 0))
+    newest: dict[tuple[str, int], Account] = {}
+    for account in sorted(accounts, key=lambda one: one.marks.heard_wall_ns):
+        if now_wall_ns - account.marks.heard_wall_ns <= _HEARD_NS:
+            newest[account.stream.engine, account.stream.rank] = account
     starts: dict[str, int] = {}
-    for account in heard:
-        engine, start_ns = account.stream.engine, account.marks.clocks.monotonic_ns - _LOOK_BACK_NS
-        if account.stream.epoch == newest[engine]:
-            starts[engine] = min(start_ns, starts.get(engine, start_ns))
+    for account in newest.values():
+        engine, start_ns = account.stream.engine, account.marks.clocks.monotonic_ns - LOOK_BACK_NS
+        starts[engine] = min(start_ns, starts.get(engine, start_ns))
     return starts

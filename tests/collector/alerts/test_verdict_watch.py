@@ -4,7 +4,7 @@ import time
 
 import pytest
 from kvtrail_collector.alerts import verdict_watch
-from kvtrail_collector.alerts.verdict_watch import VerdictWatch
+from kvtrail_collector.alerts.verdict_watch import LOOK_BACK_NS, VerdictWatch
 from kvtrail_collector.detectors.scene import Bounds
 from kvtrail_collector.diagnose_shapes import Verdicts
 from kvtrail_collector.diagnose_store import diagnose_store
@@ -46,6 +46,24 @@ def test_an_engine_is_judged_once() -> None:
 
         assert codes
         assert {(f"verdict:{code}", "engine"): float(codes.count(code)) for code in codes} == watch.figures().by_subject
+
+
+def test_what_runs_now_is_looked_at_whatever_its_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Epochs are drawn at random: the process heard of last is the one that runs, and its clock says how far to look back."""
+    asked: list[Bounds] = []
+
+    def noted(store: Store, found: None, bounds: Bounds, *others: object) -> Verdicts:
+        """Note what is asked."""
+        asked.append(bounds)
+        return diagnose_store(store, found, bounds, *others)  # type: ignore[arg-type]  # passed on as they came
+
+    monkeypatch.setattr(verdict_watch, "diagnose_store", noted)
+    with memory_store() as store:
+        store.submit(batch(span(1, 9_000), epoch=9)).result()
+        store.submit(batch(span(1, 16), epoch=3, heard_ns=HEARD_NS + 1)).result()
+        VerdictWatch(store, StandingClock(), {}).judge()
+
+    assert [16 - LOOK_BACK_NS] == [bounds.start_ns for bounds in asked]
 
 
 def test_a_defect_ends_no_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
