@@ -24,6 +24,7 @@ SURE_P_VALUE: Final = 0.005
 SPELL_FROM_RATIO: Final = 1.25
 SPELL_FROM_NS: Final = 5_000_000
 MOST_SPELLS: Final = 3
+STEP_END_SHARE: Final = 0.1
 TREND_P_VALUE: Final = 0.01
 TREND_FROM_RATIO: Final = 1.25
 TREND_BINS: Final = 60
@@ -55,6 +56,10 @@ def quiet_part(population: Population, stretch: Interval, *, known: Sequence[Int
         found = _spell_in(population, stretch, seed)
         if found is None:
             break
+        if _is_a_step(population, stretch, found, seed):
+            notes.append("the reference became slower on its way: the part since then was used")
+            stretch = (found[0], stretch[1])
+            break
         notes.append(_left_out(found))
         stretch = _without(population, stretch, found)
     growth = trend_of(population.arrived_in(*stretch), seed=seed)
@@ -67,6 +72,16 @@ def quiet_part(population: Population, stretch: Interval, *, known: Sequence[Int
     return Quiet(
         stretch, tuple(notes), f"the reference has a trend: its tail grew by {growth - 1:.0%} while it lasted; give a quiet one"
     )
+
+
+def _is_a_step(population: Population, stretch: Interval, spell: Interval, seed: int) -> bool:
+    """Whether what looks like a spell is how it is by now: it lasts for more than half of the time, and until the end.
+
+    What came before it would be no measure. Neither part grows: where both do, it is a trend and no step.
+    """
+    since, before = population.arrived_in(spell[0], stretch[1]), population.arrived_in(stretch[0], spell[0])
+    lasts = stretch[1] - spell[1] <= STEP_END_SHARE * (stretch[1] - stretch[0]) and len(since) > len(before)
+    return lasts and all(trend_of(part, seed=seed) is None for part in (since, before))
 
 
 def _left_out(spell: Interval) -> str:

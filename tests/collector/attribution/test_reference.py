@@ -48,6 +48,17 @@ def test_what_lies_before_serves_where_it_is_more() -> None:
     assert abs(quiet.stretch[1] - 65 * SECOND) < 2 * SECOND
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_what_lasts_longer_is_the_usual(seed: int) -> None:
+    """Pools that have filled make every request slower from then on: that is no spell, and what came before is no measure."""
+    quiet = quiet_part(noisy(seed, slow=(42, 80)), (10 * SECOND, 80 * SECOND), seed=seed)
+
+    assert abs(quiet.stretch[0] - 42 * SECOND) < 3 * SECOND
+    assert abs(quiet.stretch[1] - 80 * SECOND) < 3 * SECOND
+    assert quiet.refused is None
+    assert ("the reference became slower on its way: the part since then was used",) == quiet.notes
+
+
 @pytest.mark.parametrize("seed", range(2, 5))
 def test_a_trend_is_refused(seed: int) -> None:
     """A reference that grows all the time would make any window after it look ill: it is refused, with the reason."""
