@@ -45,9 +45,9 @@ def _picker(view: View, latency: LatencyView, wall: WallTime, spikes: Sequence[S
     key = f"latency-{view.window}"
 
     def choose() -> None:
-        picked = _selected(key).get(PICKED) or []
-        if picked:
-            go_to(of_spike(view, spikes[int(picked[0]["place"])].window))
+        picked = [one["place"] for one in _selected(key).get(PICKED) or [] if "place" in one]
+        if picked:  # a click beside every spike comes without a place
+            go_to(of_spike(view, spikes[int(picked[0])].window))
 
     chart = latency_picker(latency, [choice.band for choice in spikes])
     st.altair_chart(chart, width="stretch", key=key, on_select=choose)
