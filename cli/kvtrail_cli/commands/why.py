@@ -12,7 +12,7 @@ from kvtrail_cli.shapes import WhyAnswer
 from kvtrail_cli.waterfall import why_view
 
 NAME = "why"
-Request = Annotated[str, typer.Argument(help="The request's number, or the engine's own text for it.")]
+Request = Annotated[str, typer.Argument(help="The request's number, the engine's own text for it, or epoch:rank:number.")]
 
 
 def command(

@@ -21,7 +21,7 @@ FROM streams LEFT JOIN stream_marks USING (stream_id) LEFT JOIN requests USING (
 WHERE stream_id IN (SELECT unnest($streams::INTEGER[])) GROUP BY ALL
 """
 _SAME_CLOCK_NS: Final = 1_000_000_000
-_APART_NS: Final = 60_000_000_000
+APART_NS: Final = 60_000_000_000
 """Offsets of one clock drift by less, as wall clocks are set right; a host that starts anew begins its clock anew."""
 FEW_REQUESTS: Final = 60
 """After a start a clock with fewer requests than this has nothing to explain yet."""
@@ -89,7 +89,7 @@ def _clocks(heard: Sequence[_Heard]) -> list[list[_Heard]]:
     """Streams by their clocks."""
     clocks: list[list[_Heard]] = []
     for one in sorted(heard, key=lambda each: each.offset_ns):
-        if clocks and one.offset_ns - clocks[-1][-1].offset_ns <= _APART_NS:
+        if clocks and one.offset_ns - clocks[-1][-1].offset_ns <= APART_NS:
             clocks[-1].append(one)
         else:
             clocks.append([one])
