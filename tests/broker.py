@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from kvtrail_cli.demo.broker import LocalBroker, fetch_jars, local_broker, missing_parts
+from kvtrail_schema.kafka_client import make_client
 
 from tests.packages import ROOT
 from tests.real import require_real
@@ -61,7 +62,7 @@ def admin(bootstrap: str) -> "Iterator[KafkaAdminClient]":
     """A client for what only an operator does."""
     from kafka import KafkaAdminClient  # noqa: PLC0415 - half a second that other tests need not pay
 
-    client = KafkaAdminClient(bootstrap_servers=bootstrap)
+    client = make_client(KafkaAdminClient, {"bootstrap_servers": bootstrap})
     try:
         yield client
     finally:
@@ -83,7 +84,7 @@ def records_in(bootstrap: str, topic: str) -> "list[ConsumerRecord]":
     """Everything that a topic holds now, partition by partition in order."""
     from kafka import KafkaConsumer, TopicPartition  # noqa: PLC0415 - as in admin
 
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    consumer = make_client(KafkaConsumer, {"bootstrap_servers": bootstrap, "auto_offset_reset": "earliest"})
     try:
         places = [TopicPartition(topic, number) for number in sorted(consumer.partitions_for_topic(topic))]
         consumer.assign(places)

@@ -1,7 +1,7 @@
 """Makes a client of kafka-python so that one that cannot reach a broker gives up in time, and leaves nothing behind.
 
 A constructor of that library connects. When it gives up it raises and forgets its sockets and its thread; and for a TLS
-handshake that nobody answers it waits for ever. Loads no Kafka client: the caller brings the class.
+handshake that nobody answers it waits for ever. Loads no Kafka client before it is asked for one: the caller brings the class.
 """
 
 import contextlib
@@ -22,14 +22,17 @@ _ENCRYPTED: Final = frozenset({"SSL", "SASL_SSL"})
 def make_client(kind: type[_Client], settings: Mapping[str, Any]) -> _Client:
     """A producer, consumer or admin client. Blocks until a broker answers, for `bootstrap_timeout_ms` at most.
 
-    Raises whatever the constructor raises; its connections are closed by then.
+    Raises whatever the constructor raises; its connections are closed by then. Those of a client that was made are closed
+    when it is.
     """
+    from kvtrail_schema.kafka_network import ClosingSelector  # noqa: PLC0415 - loads the client, as the caller has
+
     defaults: dict[str, Any] = kind.DEFAULT_CONFIG  # type: ignore[attr-defined]  # the library has no types
     made: list[Any] = []
     context = _context(settings) if settings.get("security_protocol") in _ENCRYPTED else None
 
     def network(**given: Any) -> Any:
-        made.append(defaults[_NETWORK](**given))
+        made.append(defaults[_NETWORK](net=ClosingSelector(**given), **given))
         return made[0]
 
     own = {_NETWORK: network, "ssl_context": context}

@@ -12,6 +12,7 @@ from kvtrail_agent.recorder import Recorder
 from kvtrail_agent.settings import AgentSettings
 from kvtrail_cli.demo.broker import LocalBroker
 from kvtrail_schema.identity import StepId
+from kvtrail_schema.kafka_client import make_client
 
 from tests.broker import new_topic
 from tests.collector.frames import frame, span
@@ -108,7 +109,7 @@ def coming_in(bootstrap: str, topic: str) -> Iterator[int]:
     frames = [
         frame(span(1 + n // 2 * events_each, (n // 2 + 1) * events_each), engine=f"engine-{n % 2}") for n in range(records)
     ]
-    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all")
+    producer = make_client(KafkaProducer, {"bootstrap_servers": bootstrap, "acks": "all"})
 
     def put_all() -> None:
         for number, value in enumerate(frames):

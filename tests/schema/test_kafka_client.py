@@ -1,14 +1,16 @@
 """Promises of making a client: it gives up in time, also on a handshake that nobody answers, and leaves nothing open."""
 
+import contextlib
 import gc
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, errors
 from kvtrail_schema.kafka_client import make_client
+from kvtrail_schema.kafka_network import ClosingSelector
 
 KINDS = [KafkaProducer, KafkaConsumer, KafkaAdminClient]
 BY_NAME = {"sasl_mechanism": "PLAIN", "sasl_plain_username": "a", "sasl_plain_password": "b"}
@@ -40,3 +42,50 @@ def test_files_of_tls_that_are_none_are_an_error_of_the_system(tmp_path: object)
     """An authority that cannot be read is told at once, before anything is connected."""
     with pytest.raises(OSError, match="No such file"):
         make_client(KafkaProducer, {"security_protocol": "SSL", "ssl_cafile": f"{tmp_path}/none.pem"})
+
+
+@pytest.mark.parametrize("wish", ["wait_write", "wait_read"])
+def test_what_is_under_way_when_a_client_is_closed_leaves_no_socket_open(wish: str) -> None:
+    """The library cancels whoever waits to write a request or to read its answer, and forgets the socket."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        if wish == "wait_write":
+            fill(ours)
+        network = ClosingSelector()
+        network.start()
+
+        async def wait() -> None:
+            await getattr(network, wish)(ours)
+
+        network.call_soon_with_future(wait)
+        until(lambda: ours in network._waited_for)
+        network.close()
+
+    assert -1 == ours.fileno()
+
+
+def test_a_client_that_is_closed_in_the_middle_of_a_request_leaves_nothing_open(bootstrap: str) -> None:
+    """Ten times a real consumer is closed just when it asks for something; open sockets would be told by the collection."""
+    for _ in range(10):
+        consumer = make_client(KafkaConsumer, {"bootstrap_servers": [bootstrap]})
+        consumer._client._manager.cluster.request_update()
+        consumer.close(autocommit=False)
+        assert all(left.fileno() == -1 for left in consumer._client._net._waited_for)
+    del consumer
+    gc.collect()
+
+
+def fill(end: socket.socket) -> None:
+    """Write until nothing more can be written."""
+    end.settimeout(0)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            end.send(bytes(65536))
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for it, five seconds at most."""
+    deadline = time.monotonic() + 5
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

@@ -20,6 +20,7 @@ from kvtrail_agent.attach.lmcache_kafka import LmcacheTopic
 from kvtrail_agent.importers.lmcache_batches import LmcacheBatches
 from kvtrail_schema.clock import SystemClock
 from kvtrail_schema.events import BlockCreated, Evicted, SwapInLoaded, SwapInQueued
+from kvtrail_schema.kafka_client import make_client
 
 from tests.attach.importers.cases import LMCACHE, LMCACHE_BUS, SOURCE, lm_batch, lm_entry
 from tests.attach.importers.payloads import KEY
@@ -53,7 +54,7 @@ def test_http(tmp_path: Path) -> None:
 
 def produce(bootstrap: str, topic: str, values: list[bytes]) -> None:
     """Write records as LMCache does, under the name of its instance."""
-    producer = KafkaProducer(bootstrap_servers=bootstrap)
+    producer = make_client(KafkaProducer, {"bootstrap_servers": bootstrap})
     for value in values:
         producer.send(topic, value, key=b"lm-a")
     producer.flush(20)

@@ -1,4 +1,4 @@
-"""Who loads the Kafka client: a transport, a source, and orders that travel by a topic; each in a file of its own."""
+"""Who loads the Kafka client: a transport, a source, orders that travel by a topic, and what closes it; each in its own file."""
 
 import subprocess
 import sys
@@ -17,6 +17,7 @@ MAY = {
     "collector/kvtrail_collector/sources/kafka_dead_letters.py",
     "collector/kvtrail_collector/sources/kafka_errors.py",
     "collector/kvtrail_collector/sources/kafka_topic.py",
+    "schema/kvtrail_schema/kafka_network.py",
 }
 
 

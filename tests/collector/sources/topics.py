@@ -14,6 +14,7 @@ from kvtrail_collector.sources.kafka_settings import KafkaSettings
 from kvtrail_collector.store import Store
 from kvtrail_schema.batch import Limits
 from kvtrail_schema.clock import SystemClock
+from kvtrail_schema.kafka_client import make_client
 from kvtrail_schema.kafka_options import KafkaOptions
 
 from tests.broker import new_topic
@@ -55,7 +56,7 @@ def topic_on(bootstrap: str, partitions: int = 1, **configs: str) -> Iterator[To
 @contextmanager
 def producing(bootstrap: str, name: str) -> Iterator[Topic]:
     """A topic that is there already, and a producer of its own for it."""
-    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", max_request_size=8 << 20)
+    producer = make_client(KafkaProducer, {"bootstrap_servers": bootstrap, "acks": "all", "max_request_size": 8 << 20})
     try:
         yield Topic(bootstrap, name, producer)
     finally:
