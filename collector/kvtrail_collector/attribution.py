@@ -12,8 +12,10 @@ from kvtrail_collector.attribution_compare import Comparison, comparability, com
 from kvtrail_collector.attribution_shapes import Attribution, Delta, Measure, OtherSpike, Outcome, Verdict, Window
 from kvtrail_collector.blame_accounts import Blame
 from kvtrail_collector.bootstrap import Resamples
+from kvtrail_collector.detectors.hits_by_tier import fills
 from kvtrail_collector.facts_build import Recording, recording_of_table
 from kvtrail_collector.facts_rows import Interval, merged
+from kvtrail_collector.ledger_parts import TIER_NAMES
 from kvtrail_collector.population import Population, gap_population, population_of
 from kvtrail_collector.recorded import Recorded
 from kvtrail_collector.verdicts import MIN_CONFIDENCE, best_lead, population_verdicts
@@ -191,8 +193,10 @@ class _Explainer:
 
     def _whole(self, compared: Comparison, case: Case, verdicts: tuple[Verdict, ...], why_not: str | None) -> Attribution:
         """The full answer for a window that is slower by enough to speak of."""
+        frame = self._frame(compared, why_not)
         return msgspec.structs.replace(
-            self._frame(compared, why_not),
+            frame,
+            notes=frame.notes if verdicts else (*frame.notes, *_filling(case)),
             outcome=Outcome.EXPLAINED if verdicts else Outcome.UNDECIDED,
             components=_deltas(case),
             identified=why_not is None,
@@ -242,6 +246,16 @@ def _unsure(case: Case) -> str | None:
     if lead < MIN_CONFIDENCE:
         return f"not identifiable: {name} leads in only {lead:.0%} of resamples; {_HELP}"
     return None
+
+
+def _filling(case: Case) -> list[str]:
+    """What is said of tiers that filled while the reference lasted: the window may be how the engine is by now."""
+    slower = {cause.tier for cause in case.causes if case.excess_ns(cause) > 0}
+    return [
+        f"{name} was still filling while the reference lasted: compare with a later one"
+        for tier, name in TIER_NAMES.items()
+        if name in slower and fills(case, tier)
+    ]
 
 
 def _too_few(requests: int) -> str:

@@ -4,6 +4,7 @@ from typing import Final
 
 from kvtrail_schema.enums import Tier
 
+from kvtrail_collector.detectors.hits_by_tier import has_more_by_filling
 from kvtrail_collector.detectors.tier_load import tier_load
 from kvtrail_collector.ledger_parts import TIER_NAMES, Component
 from kvtrail_collector.population import Cause
@@ -14,8 +15,8 @@ _MOST: Final = 0.5
 
 
 def find(case: Case, tier: Tier | None) -> Finding | None:
-    """The queue of a tier grew, and not because the device got slower."""
-    if tier is None or (load := tier_load(case, tier)).is_slower:
+    """The queue of a tier grew; not because the device got slower, nor since more is found there while it fills."""
+    if tier is None or (load := tier_load(case, tier)).is_slower or has_more_by_filling(case, tier, load.work_ratio):
         return None
     blamed = case.blame.blamed(case.tail_ops(tier))
     rows = case.blame.rows(blamed)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 from kvtrail_collector.attribution import attribute
-from kvtrail_collector.attribution_shapes import Attribution
+from kvtrail_collector.attribution_shapes import Attribution, Outcome
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import (
     Event,
@@ -22,6 +22,8 @@ from kvtrail_schema.events import (
     StepStarted,
     SwapInLoaded,
     SwapInQueued,
+    SwapOutQueued,
+    SwapOutWritten,
 )
 from kvtrail_schema.identity import BlockId, OpId, PrefetchId, RequestId, StepId
 from kvtrail_schema.reasons import PrefillReason, WaitReason
@@ -153,6 +155,13 @@ class Loads:
         self.events.append(SwapInLoaded(t_ns=end, bytes=size, queue_ns=took[0], io_ns=took[1], copy_ns=0, **place))
         return end
 
+    def write(self, at_ns: int, size: int = 65_536) -> None:
+        """Something leaves host for nvme."""
+        self.ops += 1
+        place: dict[str, Any] = {"op": OpId(self.ops), "src": Tier.HOST, "dst": Tier.NVME, "block": BlockId(self.ops)}
+        self.events.append(SwapOutQueued(t_ns=at_ns, bytes=size, **place))
+        self.events.append(SwapOutWritten(t_ns=at_ns + MS, bytes=size, queue_ns=0, io_ns=MS, **place))
+
     def serve(self, number: int, at_ns: int, reads: list[tuple[int, int, Tier, int]]) -> None:
         """A request, its loads one after the other, its step."""
         req, now = RequestId(number), at_ns + MS // 3
@@ -215,3 +224,30 @@ def test_hits_that_moved_do_not_explain_a_tier_with_far_more_to_do() -> None:
     """Where a neighbour's bulk reads are most of what nvme does, the queue is theirs; else it is the hits that moved."""
     assert first_code(moved(flooded=False)) == "HIT_RATE_MISLEADS"
     assert first_code(moved(flooded=True)) == "TIER_QUEUE"
+
+
+def filled(*, pressed: bool) -> list[Event]:
+    """A run that began with empty pools: nvme gives nothing until host is full, then more and more, until one waits there.
+    Perhaps host loses room in the window: far more leaves it.
+    """
+    loads, random = Loads(), np.random.default_rng(13)
+    full_ns = 17 * SECOND
+    for number, at_ns in arrivals(6, 25):
+        share = min(max(at_ns - full_ns, 0) / (60 * SECOND - full_ns), 0.5)
+        queue_ns = int(random.exponential(60 * MS)) if is_ill(at_ns) else 0
+        reads = [(queue_ns, 20 * MS, Tier.NVME, 65_536) if random.random() < share else (0, 20 * MS, Tier.HOST, 65_536)]
+        loads.serve(number, at_ns, reads if random.random() < 0.6 else [])
+    for at_ns in range(full_ns, RUN_S * SECOND, SECOND // 20):
+        for place in range(4 if pressed and is_ill(at_ns) else 1):
+            loads.write(at_ns + place)
+    return loads.events
+
+
+def test_hits_that_moved_while_pools_filled_for_the_first_time_accuse_nobody() -> None:
+    """How it is once nvme holds what host has no room for is no fault; a reader is told what the reference was. Host's room
+    that was taken is one.
+    """
+    calm, pressed = answer_to(filled(pressed=False)), answer_to(filled(pressed=True))
+    assert calm.outcome is Outcome.UNDECIDED
+    assert [calm.verdicts, calm.notes] == [(), ("nvme was still filling while the reference lasted: compare with a later one",)]
+    assert [verdict.code for verdict in pressed.verdicts] == ["HIT_RATE_MISLEADS"]
