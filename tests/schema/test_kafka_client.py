@@ -55,6 +55,7 @@ def test_what_is_under_way_when_a_client_is_closed_leaves_no_socket_open(wish: s
         network.start()
 
         async def wait() -> None:
+            """For the socket, for ever."""
             await getattr(network, wish)(ours)
 
         network.call_soon_with_future(wait)

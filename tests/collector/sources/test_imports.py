@@ -1,4 +1,4 @@
-"""Who loads the Kafka client: a transport, a source, orders that travel by a topic, and what closes it; each in its own file."""
+"""Who loads the Kafka client: a transport, a source, orders by topic, and what closes it; each in a file of its own."""
 
 import subprocess
 import sys
