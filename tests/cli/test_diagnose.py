@@ -11,9 +11,12 @@ from kvtrail_cli.main import APP
 from kvtrail_collector.diagnose_file import events_of_lines
 from kvtrail_collector.store import Incoming, Store
 from kvtrail_schema.batch import DecodedBatch
+from kvtrail_schema.jsonl import read_lines
 
 from tests.cases.stories import FOLDER
 from tests.collector.frames import header, table
+from tests.collector.gate_runs import Fate, recorded
+from tests.collector.gate_runs import run as runs
 
 FIRES = FOLDER / "over-its-cap" / "fires.jsonl"
 CONTROL = FOLDER / "over-its-cap" / "control.jsonl"
@@ -56,6 +59,31 @@ def test_a_store_is_judged_like_the_file(tmp_path: Path) -> None:
 
     assert 1 == done.returncode, done.stderr
     assert ["CAP_EXCEEDED"] == [verdict["code"] for verdict in json.loads(done.stdout)["verdicts"]]
+
+
+def test_a_recording_is_judged_like_the_file(tmp_path: Path) -> None:
+    """What a recorder wrote into a folder needs no collector: the verdict on it is that on the same events in a file."""
+    held = [line.event for line in read_lines(FIRES.read_text().splitlines())]
+    done = run(str(recorded(tmp_path / "run", held)), "--json")
+
+    assert 1 == done.returncode, done.stderr
+    assert ["CAP_EXCEEDED"] == [verdict["code"] for verdict in json.loads(done.stdout)["verdicts"]]
+
+
+def test_what_is_no_recording_is_told_apart(tmp_path: Path) -> None:
+    """One of its files, an empty folder, and the folder around one: each error says what to give."""
+    around = tmp_path / "around"
+    around.mkdir()
+    folder = recorded(around / "run", runs([Fate.FINISHED] * 3))
+    (tmp_path / "empty").mkdir()
+    wrong = {
+        next(folder.iterdir()): f"give the folder that it lies in, {folder}",
+        tmp_path / "empty": "holds no recording",
+        around: "run does: give that",
+    }
+    for path, advice in wrong.items():
+        with pytest.raises(CommandError, match=advice), command_errors():
+            APP(["diagnose", str(path)], standalone_mode=False)
 
 
 @pytest.mark.parametrize(

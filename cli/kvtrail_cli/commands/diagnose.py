@@ -1,4 +1,4 @@
-"""`kvtrail diagnose`: everything that is wrong, most important first; of a file, a store, or a running collector."""
+"""`kvtrail diagnose`: everything that is wrong, most important first; of a file, a recording, a store, or a collector."""
 
 import sys
 from pathlib import Path
@@ -12,13 +12,20 @@ from kvtrail_cli.client import DEFAULT_URL, CollectorClient
 from kvtrail_cli.errors import Exit, InputInvalid
 from kvtrail_cli.options import EngineName, Json, TokenFile, Url
 from kvtrail_cli.output import OUT, print_json
+from kvtrail_cli.recording_folder import check_recording, is_segment, stored_recording
 from kvtrail_cli.verdicts_view import verdicts_view
 
 if TYPE_CHECKING:
     from kvtrail_collector.detectors.judge import Thresholds
+    from kvtrail_collector.store import Store
 
 NAME = "diagnose"
-File = Annotated[Path | None, typer.Argument(help="Events as JSON Lines, also by hand; `-` reads standard input.")]
+File = Annotated[
+    Path | None,
+    typer.Argument(
+        help="Events as JSON Lines, also by hand; `-` reads standard input. Or a folder that a recorder wrote (file://)."
+    ),
+]
 Db = Annotated[Path | None, typer.Option("--db", help="The file of a store that no collector has open.")]
 ThresholdFile = Annotated[
     Path | None, typer.Option("--thresholds", help="TOML file with thresholds, a table a code; for a file or a store.")
@@ -69,7 +76,17 @@ def _fit_together(file: Path | None, db: Path | None, engine: str | None, thresh
 
 
 def _of_file(file: Path, thresholds: Path | None) -> Verdicts:
-    """Judge a file, or what stands on standard input."""
+    """Judge a file, what stands on standard input, or a recording.
+
+    Raises:
+        InputInvalid: a folder holds no recording; or one of its files was given.
+    """
+    if file.is_dir():
+        check_recording(file)
+        with stored_recording(file) as store:
+            return _judged(store, None, thresholds)
+    if is_segment(file) and file.exists():
+        raise InputInvalid(f"{file} is one file of a recording: give the folder that it lies in, {file.parent}")
     from kvtrail_collector.diagnose_file import diagnose_lines  # noqa: PLC0415 - loads a database only where it is used
 
     chosen = _thresholds(thresholds)
@@ -81,16 +98,22 @@ def _of_file(file: Path, thresholds: Path | None) -> Verdicts:
 
 def _of_store(db: Path, engine: str | None, thresholds: Path | None) -> Verdicts:
     """Judge a store."""
-    from kvtrail_collector.answers import Answers, AttributionQuestion  # noqa: PLC0415 - as above
-    from kvtrail_collector.detectors.scene import Bounds  # noqa: PLC0415 - as above
-    from kvtrail_collector.diagnose_store import diagnose_store  # noqa: PLC0415 - as above
     from kvtrail_collector.store import Store  # noqa: PLC0415 - as above
 
     if not db.exists():
         raise InputInvalid(f"--db {db}: there is no such file: name the DuckDB file of a collector")
     with Store.open(str(db)) as store:
-        found = Answers(store).attribution(AttributionQuestion(engine=engine))
-        return diagnose_store(store, found, Bounds(engine=engine), SystemClock().wall_ns(), _thresholds(thresholds))
+        return _judged(store, engine, thresholds)
+
+
+def _judged(store: "Store", engine: str | None, thresholds: Path | None) -> Verdicts:
+    """Judge what a store holds."""
+    from kvtrail_collector.answers import Answers, AttributionQuestion  # noqa: PLC0415 - as above
+    from kvtrail_collector.detectors.scene import Bounds  # noqa: PLC0415 - as above
+    from kvtrail_collector.diagnose_store import diagnose_store  # noqa: PLC0415 - as above
+
+    found = Answers(store).attribution(AttributionQuestion(engine=engine))
+    return diagnose_store(store, found, Bounds(engine=engine), SystemClock().wall_ns(), _thresholds(thresholds))
 
 
 def _thresholds(path: Path | None) -> "Thresholds":

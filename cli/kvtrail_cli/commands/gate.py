@@ -17,11 +17,11 @@ from kvtrail_cli.client import DEFAULT_URL, CollectorClient
 from kvtrail_cli.errors import Exit, InputInvalid
 from kvtrail_cli.options import Json, TokenFile, Url
 from kvtrail_cli.output import OUT, print_json
+from kvtrail_cli.recording_folder import check_recording, stored_recording
 
 NAME = "gate"
 _ENDS: Final = {GateResult.PASS: Exit.GOOD, GateResult.FAIL: Exit.BAD, GateResult.UNDECIDED: Exit.UNDECIDED}
 _WHAT: Final = "A folder that a recorder wrote (file://), or a run of a collector: ENGINE, or ENGINE@EPOCH as loss shows it."
-_SEGMENTS: Final = frozenset({".segment", ".open"})
 
 
 def command(
@@ -40,7 +40,7 @@ def command(
     if len(folders) == 1:
         raise InputInvalid(f"{folders[0]} is a folder and the other run is not: give two folders, or two runs of a collector")
     for folder in folders:
-        _check_recording(folder)
+        check_recording(folder)
     if folders:
         found = gate_of_folders(folders[0], folders[1], threshold or [])
     else:
@@ -71,59 +71,17 @@ def _is_folder(text: str) -> bool:
     return False
 
 
-def _check_recording(folder: Path) -> None:
-    """Whether a folder holds what a recorder wrote.
-
-    Raises:
-        InputInvalid: it does not, or a folder in it does.
-    """
-    if _segments(folder):
-        return
-    inside = sorted(path for path in folder.iterdir() if path.is_dir() and _segments(path))
-    if len(inside) == 1:
-        message = f"{folder} holds no recording, but {inside[0]} does: give that"
-    else:
-        message = (
-            f"{folder} holds no recording: give the folder of a recorder's transport, file:///…, in which .segment files lie"
-        )
-    raise InputInvalid(message)
-
-
-def _segments(folder: Path) -> bool:
-    """Whether segments lie in a folder."""
-    return any(path.suffix in _SEGMENTS for path in folder.iterdir())
-
-
 def gate_of_folders(baseline: Path, candidate: Path, texts: list[str]) -> Gate:
     """Read two recordings into memory, and compare them.
 
     Raises:
         InputInvalid: a segment is damaged, or is none.
     """
-    from kvtrail_agent.transports.file import read_segments  # noqa: PLC0415 - loads what only this needs
-    from kvtrail_collector.errors import BatchInvalid  # noqa: PLC0415 - as the next one
     from kvtrail_collector.gate_store import Run, gate_runs  # noqa: PLC0415 - loads a database only where it is used
     from kvtrail_collector.routes.gates import thresholds_of  # noqa: PLC0415 - as above
-    from kvtrail_collector.steps.decode import decode  # noqa: PLC0415 - as above
-    from kvtrail_collector.store import MEMORY, Store  # noqa: PLC0415 - as above
-    from kvtrail_schema.errors import FrameTooLarge  # noqa: PLC0415 - as above
-    from kvtrail_schema.header import DEFAULT_LIMITS  # noqa: PLC0415 - as above
 
     with ExitStack() as stack:
-        runs: list[Run] = []
-        for folder in (baseline, candidate):
-            store = stack.enter_context(Store.open(MEMORY))
-            try:
-                for done in [store.submit(decode(frame, 0, DEFAULT_LIMITS)) for frame in read_segments(folder)]:
-                    done.result()
-            except (BatchInvalid, FrameTooLarge) as error:
-                what = error.trouble.what if isinstance(error, BatchInvalid) else str(error)
-                message = f"{folder} holds a segment that cannot be read: {what}: record the run again"
-                raise InputInvalid(message) from error
-            if not store.accounts():
-                message = f"{folder}: its segments hold no event: record the run again, and let it end"
-                raise InputInvalid(message)
-            runs.append(Run(store))
+        runs = [Run(stack.enter_context(stored_recording(folder))) for folder in (baseline, candidate)]
         return gate_runs(runs[0], runs[1], SystemClock().wall_ns(), thresholds_of(texts))
 
 
