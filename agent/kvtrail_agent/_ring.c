@@ -9,6 +9,7 @@
 #include <structmember.h>
 
 #include "_ring_convert.h"
+#include "_ring_cost.h"
 
 #define ON_THE_STACK 512
 
@@ -174,10 +175,16 @@ static PyObject *emit_named(Writer *self, const Kind *kind, PyObject *const *giv
         Writer *self = (Writer *)object;                                                                              \
         if (!is_open(self))                                                                                           \
             return PyLong_FromLong(0);                                                                                \
+        uint64_t began = begin_event(self);                                                                           \
+        PyObject *seq;                                                                                                \
         if (!LIKELY(names == NULL && count >= (required) && count <= (most)) || digit_form == NO_FORM)                \
-            return emit_named(self, &KINDS[number], given, count, names);                                             \
-        return digit_form == SIZED ? emit_##name##_as(SIZED, self, given, count)                                      \
-                                   : emit_##name##_as(TAGGED, self, given, count);                                    \
+            seq = emit_named(self, &KINDS[number], given, count, names);                                              \
+        else                                                                                                          \
+            seq = digit_form == SIZED ? emit_##name##_as(SIZED, self, given, count)                                   \
+                                      : emit_##name##_as(TAGGED, self, given, count);                                 \
+        if (!LIKELY(began == 0))                                                                                      \
+            end_timed(self, began, TIMED_EVENTS, 0);                                                                  \
+        return seq;                                                                                                   \
     }
 FOR_EACH_KIND(KIND_METHOD)
 
@@ -378,6 +385,7 @@ static PyObject *emit_blocks(PyObject *object, PyObject *const *given, Py_ssize_
         return PyLong_FromLong(0);
     if (count < 2 || count > 3)
         return PyErr_Format(PyExc_TypeError, "emit_blocks() takes a kind, blocks and slots, and the rest by keyword");
+    uint64_t began = begin_rows(self);
     const Kind *kind = kind_of_rows(given[0]);
     if (kind == NULL || take_fields(self, kind, given + count, names, slots, values) < 0)
         return NULL;
@@ -387,6 +395,8 @@ static PyObject *emit_blocks(PyObject *object, PyObject *const *given, Py_ssize_
     else
         result = PyLong_FromUnsignedLongLong(rows.count ? write_rows(self, kind, &rows, head.bytes) : 0);
     release_rows(&rows);
+    if (began)
+        end_timed(self, began, TIMED_CALLS, rows.count);
     return result;
 }
 
@@ -450,6 +460,7 @@ static PyObject *Writer_bind(PyObject *object, PyObject *args)
 #ifdef Py_GIL_DISABLED
     memset(&self->mutex, 0, sizeof(self->mutex)); /* a forked child may have inherited it held by nobody */
 #endif
+    begin_cost(self);
     atomic_store(&self->limit, slot_count);
     atomic_store(&self->drawn, OPEN);
     Py_RETURN_NONE;
@@ -465,6 +476,12 @@ static PyObject *Writer_last_seq(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return PyLong_FromUnsignedLongLong(atomic_load(&((Writer *)self)->drawn) & ~OPEN);
+}
+
+static PyObject *Writer_cost_ns(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(atomic_load(&((Writer *)self)->cost_ns));
 }
 
 /* _begin_at(seq): hand out this seq next. */
@@ -510,6 +527,7 @@ static PyMethodDef METHODS[] = {
     {"_bind", Writer_bind, METH_VARARGS, "Begin to write into a ring, from seq 1."},
     {"_draw", Writer_draw, METH_NOARGS, "Hand out a seq; 0 once closed."},
     {"_last_seq", Writer_last_seq, METH_NOARGS, "The highest seq that was handed out."},
+    {"_cost_ns", Writer_cost_ns, METH_NOARGS, "What emitting took so far, by the calls that were timed."},
     {"_begin_at", Writer_begin_at, METH_O, "Hand out this seq next."},
     {NULL, NULL, 0, NULL},
 };

@@ -44,6 +44,9 @@ typedef struct {
     PyObject *names[NAMES_COUNT];
     Known known[KNOWN_MEMBERS];
     Py_buffer buffer;
+    _Atomic uint64_t cost_ns;  /* what emitting took, as far as it was timed */
+    _Atomic uint64_t row_calls;
+    uint64_t reading_ns;       /* what reading the clock takes by itself */
 #ifdef Py_GIL_DISABLED
     PyMutex mutex;
 #endif

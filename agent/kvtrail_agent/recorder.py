@@ -21,6 +21,7 @@ from typing import Final
 
 from kvtrail_schema.absent import NO_U64
 from kvtrail_schema.clock import Clock, SystemClock, read_clocks
+from kvtrail_schema.counters import RECORDER_COST
 from kvtrail_schema.identity import Epoch, Rank, Stream
 from kvtrail_schema.reasons import AgentReason
 
@@ -205,10 +206,14 @@ class Recorder(EmitMethods):
         return NoShipping()
 
     def _beat(self) -> None:
-        """Each second: say that this process is alive, see that the shipper is, and look for a step of the wall clock."""
+        """Each second: say that this process is alive, and what recording took; see that the shipper is; look for steps of the
+        wall clock.
+        """
         known = read_clocks(self._clock)
         while not self._stop.wait(self._settings.heartbeat_interval_ms / 1000):
             self.agent_heartbeat(AgentReason.RECORDER, self.produced + 1)
+            if (cost_ns := self._cost_ns()) is not None:
+                self.counter_sampled(RECORDER_COST, float(cost_ns))
             clocks = read_clocks(self._clock)
             moved_ns = (clocks.wall_ns - clocks.monotonic_ns) - (known.wall_ns - known.monotonic_ns)
             # A reading that was interrupted is wrong by up to its own error: that is no step.

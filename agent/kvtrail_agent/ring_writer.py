@@ -73,6 +73,10 @@ class RingWriter:
         # `count(5)` is the documented form, and the only way to look without drawing.
         return int(repr(self._seqs)[6:-1]) - 1
 
+    def _cost_ns(self) -> int | None:
+        """What emitting took so far; None: timing itself would cost this writer more than it could tell."""
+        return None
+
     def _begin_at(self, seq: int) -> None:
         """Hand out this seq next."""
         self._seqs = itertools.count(seq)

@@ -1,7 +1,7 @@
 """Tests of ring and recorder run once with each writer: the one in C, and the one in Python."""
 
 import pytest
-from kvtrail_agent.writer_choice import PURE_PYTHON, WriterKind, c_writer_is_built
+from kvtrail_agent.writer_choice import PURE_PYTHON, WriterKind, c_writer_is_built, writer_in_use
 
 from tests.real import require_real
 
@@ -23,13 +23,16 @@ BOTH_WRITERS = frozenset(
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test of the listed modules with both writers."""
     if metafunc.module.__name__.rpartition(".")[2] in BOTH_WRITERS:
-        metafunc.fixturenames.append("_writer")
         metafunc.parametrize("_writer", list(WriterKind), ids=lambda kind: kind.value, indirect=True)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _writer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process, and those that it starts, use one writer."""
-    if request.param is WriterKind.C:
+    """Let this process, and those that it starts, use one writer; where a module asks for none, the usual one."""
+    kind = getattr(request, "param", None)
+    if kind is None:
+        return
+    if kind is WriterKind.C:
         require_real("C writer of the ring", found=c_writer_is_built(), how="install a C compiler, then `make install`")
-    monkeypatch.setenv(PURE_PYTHON, "1" if request.param is WriterKind.PYTHON else "0")
+    monkeypatch.setenv(PURE_PYTHON, "1" if kind is WriterKind.PYTHON else "0")
+    assert writer_in_use() is kind

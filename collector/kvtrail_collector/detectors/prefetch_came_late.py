@@ -17,8 +17,8 @@ from kvtrail_collector.ledger_parts import TIER_NAMES, Component
 from kvtrail_collector.population import Cause
 from kvtrail_collector.verdicts_case import Case, Detector, Finding
 
-MOST: Final = 0.35
-GROWTH: Final = 2.0
+MOST: Final = 0.25
+GROWTH: Final = 3.0
 _READS: Final = (Component.STORAGE_READ, Component.COPY, Component.TIER_QUEUE)
 _EVENTS: Final = 5
 _MOST_REFERENCE: Final = 400
@@ -28,7 +28,7 @@ _TOO_LATE: Final = np.array([Reason.TOO_LATE, Reason.SUPERSEDED, Reason.DEADLINE
 
 
 def find(case: Case, tier: Tier | None) -> Finding | None:
-    """Of the reads that the tail waited for, very many were begun ahead too late; usually few are."""
+    """Of the reads that the tail waited for, many were begun ahead too late; usually few are."""
     if tier is None or tier_load(case, tier).is_slower:
         return None
     again = _given_up(case) | _overtaken(case)

@@ -6,13 +6,12 @@ from typing import Final
 
 import duckdb
 import msgspec
+from kvtrail_schema.counters import RECORDER_COST
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.questions.buckets import bucket_ns
 from kvtrail_collector.questions.scope import IN_STREAMS, Chosen
 
-RECORDER_COST: Final = "kvtrail_recorder_ns_total"
-"""The counter of the nanoseconds that recording took of an engine's time, where its engine samples it."""
 _BEATS: Final = f"""
 FROM events WHERE kind = {Kind.AGENT_HEARTBEAT.value} AND produced IS NOT NULL
     AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns
@@ -60,7 +59,7 @@ class RecorderStream(msgspec.Struct, frozen=True):
 
     `clock_error_ns` bounds what is not known of its clock; `beat_wall_ns` is the newest heartbeat of the recorder in the
     engine's process, None where there was none. `recorder_share` is what recording took of the engine's time in the scope,
-    None where the engine does not sample it.
+    None where the recorder cannot tell.
     """
 
     engine: str

@@ -77,7 +77,7 @@ def overhead_tile(recorder: Recorder, loss: Loss, engine: str) -> Tile:
     dropped = sum(drop.count for drop in drops if drop.stage == _RING)
     ring = f"{dropped:,} events met a full ring and were dropped" if dropped else "no event met a full ring"
     if not shares:
-        told = f"the engine does not sample what recording takes; {ring}"
+        told = f"the recorder does not tell what it takes; {ring}"
         return Tile("Recording takes", "not known", told, Mood.FAIR if dropped else Mood.PLAIN)
     mood = Mood.FAIR if dropped or max(shares) > _DEAR else Mood.GOOD
     return Tile("Recording takes", percent(max(shares)), f"of the engine's time; {ring}", mood)
