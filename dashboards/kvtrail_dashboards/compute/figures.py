@@ -25,6 +25,7 @@ _MS_OF_MINUTES: Final = 600_000
 _MS_OF_HOURS: Final = 7_200_000
 _LARGE: Final = 100
 _ALL: Final = 100
+_LEAST_SHOWN: Final = 0.05
 _NEARLY_ALL: Final = 99
 _SHORT_OF_ALL: Final = 99.9
 
@@ -34,6 +35,8 @@ def percent(share: float | None) -> str:
     if share is None:
         return "not known"
     value = share * 100
+    if 0 < value < _LEAST_SHOWN:
+        return "under 0.1 %"
     if 0 < value < 1 or _NEARLY_ALL < value < _ALL:
         return f"{min(value, _SHORT_OF_ALL):.1f} %"
     return f"{value:.0f} %"

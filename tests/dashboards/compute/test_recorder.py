@@ -108,9 +108,10 @@ def test_what_was_dropped_is_dropped_also_beside_what_expired() -> None:
     ("shares", "dropped", "value", "told", "mood"),
     [
         ((0.002, 0.004), 0, "0.4 %", "of the engine's time; no event met a full ring", Mood.GOOD),
+        ((0.0003,), 0, "under 0.1 %", "of the engine's time; no event met a full ring", Mood.GOOD),
         ((0.002, 0.02), 0, "2 %", "of the engine's time; no event met a full ring", Mood.FAIR),
         ((0.002,), 9, "0.2 %", "of the engine's time; 9 events met a full ring and were dropped", Mood.FAIR),
-        ((None,), 0, "not known", "the engine does not sample what recording takes; no event met a full ring", Mood.PLAIN),
+        ((None,), 0, "not known", "the recorder does not tell what it takes; no event met a full ring", Mood.PLAIN),
     ],
 )
 def test_what_recording_takes_is_told(
