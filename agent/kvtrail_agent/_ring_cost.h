@@ -9,8 +9,8 @@
 
 #include "_ring_write.h"
 
-#define TIMED_EVENTS 64     /* one event of so many is timed */
-#define TIMED_CALLS 16      /* one call with many rows of so many */
+#define TIMED_EVENTS 256    /* one event of so many is timed */
+#define TIMED_CALLS 64      /* one call with many rows of so many */
 #define LONGEST_CALL_NS 10000
 #define LONGEST_ROW_NS 20
 #define READINGS 64
