@@ -3,13 +3,10 @@
 from typing import Final
 
 import msgspec
-from kvtrail_schema.enums import Stage
 from kvtrail_schema.kinds import Kind
-from kvtrail_schema.reasons import DropReason
 
-from kvtrail_collector.loss_shapes import Loss, StreamLoss
+from kvtrail_collector.loss_shapes import Loss
 
-_EXPIRY: Final = (Stage.COLLECTOR.name.lower(), DropReason.RETENTION.name.lower())
 _SO_WHAT: Final[dict[Kind, str]] = {
     Kind.REQUEST_ARRIVED: "no latency can be measured",
     Kind.REQUEST_FIRST_TOKEN: "no time to first token can be measured",
@@ -42,13 +39,10 @@ def missing_kinds(present: frozenset[int]) -> tuple[Missing, ...]:
 def coverage_of(loss: Loss) -> float:
     """The share of all events produced that are stored; 1 where nothing was produced.
 
-    What retention let go of was stored, and lies before all that can be asked for: it is no part of it.
+    What retention let go of was stored, and lies before all that can be asked for: it is no part of it, nor is what was lost
+    between.
     """
-    produced = sum(stream.produced - stream.in_flight - _expired(stream) for stream in loss.streams)
     stored = sum(stream.stored for stream in loss.streams)
+    gone = sum(stream.expired + stream.lost_before_stored for stream in loss.streams)
+    produced = sum(stream.produced - stream.in_flight for stream in loss.streams) - gone
     return min(stored / produced, 1.0) if produced else 1.0
-
-
-def _expired(stream: StreamLoss) -> int:
-    """How many events of a stream retention let go of."""
-    return sum(drop.count for drop in stream.dropped if (drop.stage, drop.reason) == _EXPIRY)

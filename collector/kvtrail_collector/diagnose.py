@@ -19,7 +19,6 @@ from kvtrail_collector.detectors.rule import POPULATION_RANK, Need, Rule
 from kvtrail_collector.detectors.rules import RULES
 from kvtrail_collector.detectors.scene import Scene
 from kvtrail_collector.diagnose_shapes import Verdicts
-from kvtrail_collector.loss_shapes import Loss
 from kvtrail_collector.verdicts_table import GENERAL_OF
 
 _ARRIVALS: Final = Kind.REQUEST_ARRIVED.value
@@ -60,15 +59,12 @@ def diagnose(
 
 def sight_of(scene: Scene, unreadable: int) -> Sight:
     """How much of what was produced is in a scene."""
-    lost = lost_events(scene.loss) + unreadable
+    streams = scene.loss.streams
+    lost = sum(stream.lost - stream.lost_before_stored for stream in streams) + unreadable
+    gone = sum(stream.expired + stream.lost_before_stored for stream in streams)
     seen = sum(scene.kinds.values())
     coverage = min(coverage_of(scene.loss), seen / (seen + unreadable) if seen else 1.0)
-    return Sight(Window(scene.start_ns, scene.end_ns, scene.kinds.get(_ARRIVALS, 0), coverage), lost)
-
-
-def lost_events(loss: Loss) -> int:
-    """How many events were produced, and are neither stored nor on their way."""
-    return sum(stream.unaccounted + sum(drop.count for drop in stream.dropped) for stream in loss.streams)
+    return Sight(Window(scene.start_ns, scene.end_ns, scene.kinds.get(_ARRIVALS, 0), coverage), lost, gone)
 
 
 def _report(population: Iterable[Verdict], findings: Iterable[Finding]) -> list[Verdict]:

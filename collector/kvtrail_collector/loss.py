@@ -43,7 +43,8 @@ def _stream_loss(account: Account, now_wall_ns: int) -> StreamLoss:
     declared = max((drop.last_seq for drop in account.drops), default=0)
     known = max(account.stored.highest, declared)
     produced = max(account.marks.produced, known)
-    dropped, left = _explain(holes(account.stored, produced), account.drops)
+    missing = holes(account.stored, produced)
+    dropped, left = _explain(missing, account.drops)
     tail = RangeSet()
     if abs(now_wall_ns - account.marks.heard_wall_ns) < FRESH_NS:
         tail = left.subtract(RangeSet((SeqRange(1, known),) if known else ()))
@@ -58,7 +59,17 @@ def _stream_loss(account: Account, now_wall_ns: int) -> StreamLoss:
         in_flight=tail.size,
         unaccounted=gaps.size,
         gaps=tuple((first, last) for first, last in gaps),
+        lost_before_stored=_lost_before_stored(account, missing),
     )
+
+
+def _lost_before_stored(account: Account, missing: RangeSet) -> int:
+    """How many seqs were lost before the first one that is still stored, where retention moved that one; 0 without it."""
+    expired = account.expired
+    if not expired.size:
+        return 0
+    begin = next(iter(account.stored), SeqRange(expired.highest + 1, 0)).first
+    return sum(min(last + 1, begin) - first for first, last in missing.subtract(expired) if first < begin)
 
 
 def _explain(missing: RangeSet, drops: Sequence[DropRange]) -> _Explained:

@@ -17,7 +17,7 @@ CounterName = Literal[
     "kvtrail_batches_quarantined_total",
     # Batches whose header named a stage, a reason or a state that this version does not know; they were stored all the same.
     "kvtrail_headers_unknown_total",
-    # Events that retention let go since the start; `kvtrail_events_dropped` has them by engine.
+    # Events that retention let go since the start: they had been stored, and are no part of `kvtrail_events_dropped`.
     "kvtrail_events_expired_total",
     # Passes of the sealer that failed; each is tried again.
     "kvtrail_seal_failures_total",
@@ -44,7 +44,7 @@ GaugeName = Literal[
     "kvtrail_streams",
     # Events that nobody can explain, by engine: anything but 0 is an alarm.
     "kvtrail_events_unaccounted",
-    # Events declared dropped, by engine, stage and reason.
+    # Events declared dropped before they were stored, by engine, stage and reason.
     "kvtrail_events_dropped",
     # Sealed files.
     "kvtrail_sealed_files",
@@ -85,7 +85,7 @@ HELP: Final[dict[MetricName, str]] = {
     "kvtrail_writer_up": "1 while the writer's thread runs and the database is usable.",
     "kvtrail_streams": "Streams (engine, epoch, rank) ever heard of.",
     "kvtrail_events_unaccounted": "Events that nobody can explain, by engine; anything but 0 is an alarm.",
-    "kvtrail_events_dropped": "Events declared dropped, by engine, stage and reason.",
+    "kvtrail_events_dropped": "Events declared dropped before they were stored, by engine, stage and reason.",
     "kvtrail_headers_unknown_total": "Batches whose header named a stage, reason or state that this version does not know.",
     "kvtrail_events_expired_total": "Events that retention let go since the start.",
     "kvtrail_seal_failures_total": "Passes of the sealer that failed; each is tried again.",

@@ -92,13 +92,13 @@ class _StoreCollector(Collector):
         yield counter("kvtrail_seal_failures_total", sealed.failures)
 
     def _balance(self) -> Iterator[Metric]:
-        """What is lost, by engine."""
+        """What is lost, by engine; what expired is `kvtrail_events_expired_total`."""
         streams = loss_of(self._store.accounts().values(), self._clock.wall_ns()).streams
         unaccounted: dict[str, int] = {}
         dropped: dict[tuple[str, ...], int] = {}
         for stream in streams:
             unaccounted[stream.engine] = unaccounted.get(stream.engine, 0) + stream.unaccounted
-            for drop in stream.dropped:
+            for drop in (one for one in stream.dropped if not one.is_expiry):
                 key = (stream.engine, drop.stage, drop.reason)
                 dropped[key] = dropped.get(key, 0) + drop.count
         yield gauge("kvtrail_streams", len(streams))

@@ -195,6 +195,7 @@ class StreamLoss(msgspec.Struct, frozen=True):
     unaccounted: int = 0
     dropped: tuple[DropCount, ...] = ()
     gaps: tuple[tuple[int, int], ...] = ()
+    lost_before_stored: int = 0
 
 
 class Loss(msgspec.Struct, frozen=True):

@@ -14,9 +14,13 @@ from kvtrail_collector.errors import NoEvents
 from kvtrail_collector.testing import running_collector
 from kvtrail_schema.arrow_schema import table_of
 from kvtrail_schema.batch import CONTENT_TYPE, encode_batch
-from kvtrail_schema.jsonl import read_lines
+from kvtrail_schema.enums import Stage
+from kvtrail_schema.events import EventsDropped
+from kvtrail_schema.identity import Stream
+from kvtrail_schema.jsonl import read_lines, write_line
+from kvtrail_schema.reasons import DropReason
 
-from tests.cases.stories import FOLDER
+from tests.cases.stories import FOLDER, numbered
 from tests.collector.frames import header
 
 
@@ -101,6 +105,54 @@ def test_as_many_lost_as_absent_is_no_hang() -> None:
 
     assert ["GAP"] == [verdict.code for verdict in found.verdicts]
     assert "STUCK_LOAD" in {one.kind: one.so_what for one in found.missing}["lost events"]
+
+
+def after_retention(case: str) -> list[str]:
+    """The lines of a case whose seqs begin behind 4,000 that expired."""
+    moved = [
+        (line, msgspec.structs.replace(line.event, seq=line.event.seq + 4_000))
+        for line in numbered(FOLDER / case / "fires.jsonl")
+    ]
+    last = max(event.seq for _, event in moved)
+    return [*(write_line(line.stream, event) for line, event in moved), expired_of(moved[0][0].stream, last + 1)]
+
+
+def expired_of(stream: Stream, seq: int) -> str:
+    """The word of a collector that let the first 4,000 events go, with the seq behind all others."""
+    told = EventsDropped(
+        seq=seq, t_ns=0, stage=Stage.COLLECTOR, reason=DropReason.RETENTION, first_seq=1, last_seq=4_000, count=4_000
+    )
+    return write_line(stream, told)
+
+
+@pytest.mark.parametrize(
+    "case", ["partial-then-silence", "places-held-by-stuck-loads", "read-of-a-released-copy", "double-unpin"]
+)
+def test_what_expired_explains_no_absence_that_follows(case: str) -> None:
+    """A load whose beginning is stored has its end stored, too, if there is one: retention takes the oldest first."""
+    found, whole = diagnose_lines(after_retention(case)), diagnose_lines(lines_of(case))
+
+    assert whole.verdicts[0].code == found.verdicts[0].code
+    assert 1.0 == found.verdicts[0].confidence
+    assert "lost events" not in {one.kind for one in found.missing}
+
+
+@pytest.mark.parametrize(
+    ("code", "case"),
+    [
+        ("BROKEN_PREFIX", "heads-left-out"),
+        ("READ_AFTER_INVALIDATE", "read-after-revocation"),
+        ("NAMESPACE_VIOLATION", "adapter-not-in-the-key"),
+        ("PIN_LEAK", "pins-without-loads"),
+    ],
+)
+def test_what_expired_may_be_what_seems_never_to_have_been(code: str, case: str) -> None:
+    """The head of a prefix, or a creation, may be older than all that is stored: the verdict is doubted aloud."""
+    found = diagnose_lines(after_retention(case))
+
+    assert code in {verdict.code for verdict in diagnose_lines(lines_of(case)).verdicts}
+    assert code not in {verdict.code for verdict in found.verdicts}
+    assert code in {one.kind: one.so_what for one in found.missing}["lost events"]
 
 
 @pytest.fixture(name="client")

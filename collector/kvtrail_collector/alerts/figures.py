@@ -28,7 +28,7 @@ def asked_figures(accounts: Iterable[Account], stalled: Mapping[str, int], now_w
     figures: dict[tuple[str, str], float] = {}
     for stream in loss_of(recent, now_wall_ns).streams:
         _add(figures, ("unaccounted_events", stream.engine), stream.unaccounted)
-        _add(figures, ("dropped_events", stream.engine), sum(drop.count for drop in stream.dropped))
+        _add(figures, ("dropped_events", stream.engine), stream.lost - stream.unaccounted)
     for account in recent:
         if account.marks.state == StreamState.RUNNING:
             key = ("lag_s", account.stream.engine)

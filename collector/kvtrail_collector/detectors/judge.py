@@ -43,10 +43,11 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """How well the window was seen: `lost` events are known to be missing."""
+    """How well the window was seen: `lost` events are known to be missing, and `gone` ones lie before all that is stored."""
 
     window: Window
     lost: int
+    gone: int = 0
 
 
 def judge(rules: Iterable[Rule], scene: Scene, sight: Sight, thresholds: Thresholds | None = None) -> Judgement:
@@ -88,7 +89,10 @@ def is_called_for(rule: Rule, scene: Scene) -> bool:
 
 def _may_be_a_gap(rule: Rule, row: Row, sight: Sight) -> bool:
     """Whether as many events are lost as would have to be, for what seems absent to have happened."""
-    return rule.evidence is Evidence.ABSENCE and sight.lost >= _number(row.get("cases"), 1)
+    if not rule.evidence.is_absence:
+        return False
+    unseen = sight.lost + (sight.gone if rule.evidence is Evidence.ABSENCE_EVER else 0)
+    return unseen >= _number(row.get("cases"), 1)
 
 
 def _finding(rule: Rule, row: Row, scene: Scene, sight: Sight) -> Finding:

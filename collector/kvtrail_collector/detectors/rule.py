@@ -66,10 +66,20 @@ class Basis(StrEnum):
 
 
 class Evidence(Enum):
-    """Whether a verdict follows from what was seen, or from what was not: a lost event may explain the latter."""
+    """Whether a verdict follows from what was seen, or from what was not: a lost event may explain the latter.
+
+    What is absent follows an event that is stored (the end of a load), or may be older than all that is stored (the creation
+    of a block): then what retention let go of may explain it, too.
+    """
 
     PRESENCE = "presence"
     ABSENCE = "absence"
+    ABSENCE_EVER = "absence, ever,"
+
+    @property
+    def is_absence(self) -> bool:
+        """Whether a lost event may explain what was found."""
+        return self is not Evidence.PRESENCE
 
 
 class Threshold(NamedTuple):

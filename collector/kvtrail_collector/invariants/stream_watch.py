@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kvtrail_collector.detectors.rule import Evidence
 from kvtrail_collector.detectors.rules import RULES
 from kvtrail_collector.invariants.cleared import ClearedTiers
 from kvtrail_collector.invariants.corrupt import CorruptBlocks
@@ -20,7 +19,7 @@ from kvtrail_collector.invariants.single_rows import Settings, SingleRows
 
 PLACES: Final = 1 << 16
 """Copies and places that are held for each stream; of transfers under way, pins and clears half as many."""
-_BY_ABSENCE: Final = {rule.code for rule in RULES if rule.evidence is Evidence.ABSENCE} | {"ORDER_VIOLATION"}
+_BY_ABSENCE: Final = {rule.code for rule in RULES if rule.evidence.is_absence} | {"ORDER_VIOLATION"}
 
 Sort = tuple[str, int | None, str]
 """A code, its tier, and what is wrong."""

@@ -13,7 +13,10 @@ _EXPIRY: Final = ("collector", "retention")
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """The sums of some streams; `dropped` is what was lost on the way, `expired` what retention let go of later."""
+    """The sums of some streams; `dropped` is what was lost on the way, `expired` what retention let go of later.
+
+    `lost_before_stored` is how much of what was lost lies before all that retention left.
+    """
 
     produced: int
     stored: int
@@ -21,11 +24,12 @@ class Books:
     expired: int
     in_flight: int
     unaccounted: int
+    lost_before_stored: int = 0
 
     @property
     def kept_share(self) -> float | None:
         """Of what arrived and may still be there, the share that is stored; None where there is nothing of the kind."""
-        wanted = self.produced - self.in_flight - self.expired
+        wanted = self.produced - self.in_flight - self.expired - self.lost_before_stored
         return min(self.stored / wanted, 1.0) if wanted > 0 else None
 
 
@@ -41,6 +45,7 @@ def books_of(streams: Iterable[StreamLoss]) -> Books:
         expired=expired,
         in_flight=sum(one.in_flight for one in own),
         unaccounted=sum(one.unaccounted for one in own),
+        lost_before_stored=sum(one.lost_before_stored for one in own),
     )
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from kvtrail_collector.alerts.figures import asked_figures
 from kvtrail_collector.errors import StoreError, StoreUnavailable
 from kvtrail_collector.loss import FRESH_NS, loss_of
 from kvtrail_collector.loss_shapes import DropCount, Loss
+from kvtrail_collector.metrics import Metrics
 from kvtrail_collector.store import Receipt, SealPolicy, Store, part_file, seal_commit, sealer, take_touched
 from kvtrail_collector.store.hot import HOT_TABLES
 from kvtrail_collector.store.latencies import MEASURES, Count, Measure, count_latencies
@@ -205,6 +207,22 @@ def test_retention_is_told_and_forgets_what_is_gone(private_dir: Path, clock: Ha
         assert list((private_dir / "sealed").iterdir()) == []
     with opened(private_dir, clock) as store:
         assert balance(store).streams[0].dropped == (DropCount("collector", "retention", 80),)
+
+
+def test_what_expired_is_no_drop_for_whoever_watches(private_dir: Path, clock: HandClock) -> None:
+    """Metrics and alerts of dropped events stay still while retention works; what expired is counted by itself."""
+    with opened(private_dir, clock, retention_ns=50 * SECOND_NS) as store:
+        fill(store)
+        store.seal_now()
+        text = Metrics(store, clock).text().body.decode()
+        heard_ns = max(account.marks.heard_wall_ns for account in store.accounts().values())
+        figures = asked_figures(store.accounts().values(), {}, heard_ns).by_subject
+
+    assert {("dropped_events", "engine"): 0.0, ("dropped_events", "other"): 0.0} == {
+        key: count for key, count in figures.items() if key[0] == "dropped_events"
+    }
+    assert "kvtrail_events_expired_total 120.0" in text
+    assert "retention" not in text.replace("Events that retention let go", "")
 
 
 def test_what_requests_felt_outlives_them(private_dir: Path, clock: HandClock) -> None:

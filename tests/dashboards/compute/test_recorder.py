@@ -104,6 +104,14 @@ def test_what_was_dropped_is_dropped_also_beside_what_expired() -> None:
     assert "67 %" == coverage_tile(loss, "e").value
 
 
+def test_what_was_lost_before_all_that_is_stored_lowers_no_share() -> None:
+    """It would have expired, too: however little retention leaves, the share is of what can still be asked for."""
+    drops = DropCount("collector", "retention", 700), DropCount("ring", "full", 150)
+    loss = Loss(balanced=True, streams=(StreamLoss("e", 1, 0, 1_000, 150, dropped=drops, lost_before_stored=100),))
+
+    assert "75 %" == coverage_tile(loss, "e").value
+
+
 @pytest.mark.parametrize(
     ("shares", "dropped", "value", "told", "mood"),
     [

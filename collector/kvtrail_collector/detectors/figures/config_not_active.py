@@ -74,5 +74,5 @@ RULE: Final = Rule(
     find=_find,
     needs=(Need((Kind.MANIFEST_DECLARED,)),),
     thresholds=(Threshold("occasions", 50, "events", "on which the feature should have shown"),),
-    evidence=Evidence.ABSENCE,
+    evidence=Evidence.ABSENCE_EVER,
 )

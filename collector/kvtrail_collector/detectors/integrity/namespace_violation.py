@@ -27,5 +27,5 @@ RULE: Final = Rule(
     find=_find,
     needs=(Need((Kind.BLOCK_CREATED,), ("ns",)),),
     triggers=(Kind.ATTENTION_READ,),
-    evidence=Evidence.ABSENCE,
+    evidence=Evidence.ABSENCE_EVER,
 )

@@ -52,5 +52,5 @@ RULE: Final = Rule(
     question=_QUESTION,
     needs=(Need((Kind.ATTENTION_READ,)),),
     triggers=(Kind.INVALIDATED,),
-    evidence=Evidence.ABSENCE,
+    evidence=Evidence.ABSENCE_EVER,
 )

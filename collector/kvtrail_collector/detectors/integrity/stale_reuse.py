@@ -26,5 +26,5 @@ RULE: Final = Rule(
     find=_find,
     needs=(Need((Kind.NAMESPACE_DECLARED,)), Need((Kind.BLOCK_CREATED,), ("ns",))),
     triggers=(Kind.ATTENTION_READ,),
-    evidence=Evidence.ABSENCE,
+    evidence=Evidence.ABSENCE_EVER,
 )

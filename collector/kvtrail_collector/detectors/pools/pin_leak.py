@@ -39,5 +39,5 @@ RULE: Final = Rule(
         Threshold("age_s", 60, "s", "from which age a pin without a transfer counts"),
         Threshold("blocks", 5, "blocks", "how many there must be"),
     ),
-    evidence=Evidence.ABSENCE,
+    evidence=Evidence.ABSENCE_EVER,
 )

@@ -52,5 +52,5 @@ RULE: Final = Rule(
         Threshold("share", 0.5, "share", "and which share of those stored"),
         Threshold("lookups", 20, "lookups", "how many lookups must have found nothing there"),
     ),
-    evidence=Evidence.ABSENCE,
+    evidence=Evidence.ABSENCE_EVER,
 )

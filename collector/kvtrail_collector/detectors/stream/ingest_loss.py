@@ -17,10 +17,11 @@ def _find(scene: Scene, settings: Mapping[str, float]) -> list[Row]:
 
 
 def _row(holes: StreamHoles) -> Row | None:
-    """What one stream lost on the way, by stage; None where nothing."""
+    """What one stream lost on the way, by stage; None where nothing. What expired later had arrived."""
     loss = holes.loss
     tail = sum(last - first + 1 for first, last in holes.beyond)
-    late = {f"{drop.stage}_{drop.reason}": drop.count for drop in loss.dropped if drop.stage in _LATE_STAGES}
+    dropped = [drop for drop in loss.dropped if drop.stage in _LATE_STAGES and not drop.is_expiry]
+    late = {f"{drop.stage}_{drop.reason}": drop.count for drop in dropped}
     lost = tail + sum(late.values())
     if not lost:
         return None
@@ -36,7 +37,8 @@ RULE: Final = Rule(
     means="The counters of both ends differ: what is shown is a part of what happened, though the part looks healthy.",
     check="SELECT stream_id, produced FROM stream_marks",
     action="see `kvtrail loss` for the stage that loses; enlarge its buffer, or send less",
-    unlike="A lag that shrinks: events on their way are not lost. `GAP`: holes before the last stored event.",
+    unlike="A lag that shrinks: events on their way are not lost. What retention let go of: it had been stored. "
+    "`GAP`: holes before the last stored event.",
     find=_find,
     thresholds=(Threshold("share", 0.0001, "share", "of the produced events that must be lost"),),
 )

@@ -35,5 +35,5 @@ RULE: Final = Rule(
     question=_QUESTION,
     triggers=(Kind.SWAP_OUT_WRITTEN,),
     thresholds=(Threshold("stores", 1000, "blocks", "how many must have been stored"),),
-    evidence=Evidence.ABSENCE,
+    evidence=Evidence.ABSENCE_EVER,
 )
