@@ -194,6 +194,7 @@ class _Explainer:
     def _whole(self, compared: Comparison, case: Case, verdicts: tuple[Verdict, ...], why_not: str | None) -> Attribution:
         """The full answer for a window that is slower by enough to speak of."""
         frame = self._frame(compared, why_not)
+        exemplars = case.exemplars(EXEMPLARS)
         return msgspec.structs.replace(
             frame,
             notes=frame.notes if verdicts else (*frame.notes, *_filling(case)),
@@ -201,7 +202,8 @@ class _Explainer:
             components=_deltas(case),
             identified=why_not is None,
             blame=self.blame.rows(self.blame.blamed_at(case.tail_op_places))[:_BLAME_ROWS],
-            exemplars=tuple(dict.fromkeys(one.label for one in list(case.tail_arrivals.values())[: 3 * EXEMPLARS]))[:EXEMPLARS],
+            exemplars=tuple(text or handle for handle, text in exemplars.items()),
+            exemplar_requests=tuple(exemplars),
             verdicts=verdicts,
         )
 

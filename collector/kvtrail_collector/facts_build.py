@@ -61,7 +61,7 @@ class Recording:
         requests = self.columns.requests
         rows = [(place, int(requests.row[place])) for place in places]
         return [
-            Arrival(int(self.rows.stream[row]), int(self.rows.seq[row]), self.rows.text[row] or str(requests.req[place]))
+            Arrival(int(self.rows.stream[row]), int(self.rows.seq[row]), int(requests.req[place]), self.rows.text[row] or None)
             for place, row in rows
         ]
 

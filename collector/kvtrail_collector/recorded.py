@@ -11,14 +11,16 @@ from kvtrail_collector.facts_steps import StepColumns
 
 
 class Arrival(NamedTuple):
-    """The event that a request began with: its stream's place among those of the recording, its seq, and the request's label.
+    """The event that a request began with: its stream's place among those of the recording, its seq, the request's number,
+    and the engine's own text for it, if there is one.
 
     The seq of one that was let go meanwhile is 0, which no event has.
     """
 
     stream: int
     seq: int
-    label: str
+    req: int
+    text: str | None
 
 
 class RequestsColumns(Protocol):

@@ -73,6 +73,16 @@ class Case:
         """The events that the requests in the tail began with, slowest first."""
         return dict(zip(self.tail_places, self.recording.arrivals(self.tail_places), strict=True))
 
+    def exemplars(self, most: int) -> dict[str, str | None]:
+        """The slowest requests of the tail, each once, as `epoch:rank:number`, with the engine's own texts for them."""
+        found: dict[str, str | None] = {}
+        for one in self.tail_arrivals.values():
+            home = self.recording.rows.streams[one.stream]
+            found[f"{home.epoch}:{home.rank}:{one.req}"] = one.text
+            if len(found) == most:
+                break
+        return found
+
     def arrival(self, place: int) -> EventRef:
         """The event that a request began with, by its place in the recording."""
         known = self.tail_arrivals.get(place) or self.recording.arrivals([place])[0]

@@ -79,6 +79,7 @@ class Attribution(msgspec.Struct, frozen=True):
     why_not: str | None = None
     blame: tuple[BlameRow, ...] = ()
     exemplars: tuple[str | int, ...] = ()
+    exemplar_requests: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
     device: str | None = None

@@ -91,9 +91,9 @@ def batch(
     return Incoming(DecodedBatch(head, table(event_at(seq) for seq in seqs)), heard_ns)
 
 
-def events_batch(events: Sequence[Event], *, engine: str = "engine", epoch: int = 7) -> Incoming:
+def events_batch(events: Sequence[Event], *, engine: str = "engine", epoch: int = 7, rank: int = 0) -> Incoming:
     """A batch with these very events."""
-    head = header([event.seq for event in events], engine=engine, epoch=epoch)
+    head = header([event.seq for event in events], engine=engine, epoch=epoch, rank=rank)
     return Incoming(DecodedBatch(head, table(events)), HEARD_NS)
 
 

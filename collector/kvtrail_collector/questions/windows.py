@@ -126,7 +126,7 @@ class WindowsRecording:
         )
         told = {place: (seq, text) for place, seq, text in zip(*(column.to_pylist() for column in table.columns), strict=True)}
         found = [(place, *told.get(place, (0, None))) for place in places]
-        return [Arrival(int(requests.stream[place]), seq, text or str(requests.req[place])) for place, seq, text in found]
+        return [Arrival(int(requests.stream[place]), seq, int(requests.req[place]), text or None) for place, seq, text in found]
 
     def _part(self, places: Sequence[int]) -> Recording:
         """Some requests, with all that they did near the windows."""

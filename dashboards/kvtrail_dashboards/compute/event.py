@@ -19,7 +19,7 @@ class EventLink:
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """What is shown of one event."""
+    """What is shown of one event. `request` is `epoch:rank:number`: its number alone may be that of several."""
 
     kind: str
     when: str
@@ -38,7 +38,7 @@ def event_view(event: OneEvent) -> EventView:
         kind=event.kind.replace("_", " "),
         when=f"{moment(event.wall_ns):%Y-%m-%d %H:%M:%S.%f} UTC",
         name=name_of_event(event.event),
-        request=None if request is None else str(request),
+        request=None if request is None else f"{event.event.epoch}:{event.event.rank}:{request}",
         block=None if block is None else str(block),
         fields=evidence_lines({name: str(value) if isinstance(value, bool) else value for name, value in event.fields.items()}),
         cause=None if event.cause is None else _link(event.cause),

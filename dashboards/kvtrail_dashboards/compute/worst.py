@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from kvtrail_dashboards.answers import RequestRow, Requests
+from kvtrail_dashboards.answers import Attribution, RequestRow, Requests
 
 MAX_ROWS: Final = 50
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,6 +35,15 @@ def worst_lines(requests: Requests) -> tuple[WorstLine, ...]:
 def place_of(lines: tuple[WorstLine, ...], request: str | None) -> int | None:
     """Where a request, as its link, number or own name, stands in the table."""
     return next((place for place, line in enumerate(lines) if request in {line.request, line.number, line.name}), None)
+
+
+def exemplar_links(found: Attribution) -> tuple[tuple[str, str], ...]:
+    """What people read of each exemplar, and how a link names it: by epoch and rank too, since every rank numbers its own."""
+    requests = found.exemplar_requests or tuple(str(name) for name in found.exemplars)
+    return tuple(
+        (request.rpartition(":")[2] if str(name) == request else str(name), request)
+        for name, request in zip(found.exemplars, requests, strict=False)
+    )
 
 
 def _line(row: RequestRow) -> WorstLine:

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
-from kvtrail_dashboards.compute.worst import WorstLine, place_of, worst_lines
+from kvtrail_dashboards.compute.worst import WorstLine, exemplar_links, place_of, worst_lines
 from kvtrail_dashboards.fetch import Explanation
 from kvtrail_dashboards.link import View
 from kvtrail_dashboards.places import Place
@@ -40,8 +40,8 @@ def exemplars_section(view: View, explanation: Explanation) -> None:
     held = _held(view, explanation)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("**Requests that show it best**", width="content")
-        for request in explanation.attribution.exemplars[:_MOST_EXEMPLARS]:
-            link_to(Place.REQUEST, plain(str(request)), replace(held, request=str(request)))
+        for name, request in exemplar_links(explanation.attribution)[:_MOST_EXEMPLARS]:
+            link_to(Place.REQUEST, plain(name), replace(held, request=request))
 
 
 def around_section(view: View, explanation: Explanation) -> None:

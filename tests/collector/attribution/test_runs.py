@@ -107,6 +107,7 @@ def test_shape(slow_answer: Attribution) -> None:
             "why_not",
             "blame",
             "exemplars",
+            "exemplar_requests",
             "verdicts",
             "notes",
             "other_spikes",

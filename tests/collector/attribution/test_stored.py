@@ -6,6 +6,7 @@ from kvtrail_collector.attribution import attribute
 from kvtrail_collector.ledger_keeper import LedgerKeeper
 from kvtrail_collector.questions.attribution import attribute_stored, nearest_part
 from kvtrail_collector.questions.population import stored_population
+from kvtrail_collector.questions.requests import find_request
 from kvtrail_collector.questions.rows import event_rows, streams
 from kvtrail_collector.questions.window_look import Look
 from kvtrail_collector.questions.windows import WindowsRecording
@@ -32,6 +33,43 @@ def test_stored_is_what_events_say(slow_run: Run) -> None:
 
     assert everything.verdicts
     assert everything == stored
+
+
+def test_an_exemplar_names_one_request(slow_run: Run) -> None:
+    """Two ranks that both number from one have each number twice: an exemplar says whose it is, where it has no text."""
+    with memory_store() as store:
+        for rank in (0, 1):
+            events = [nameless(event) for event in slow_run.numbered()]
+            store.submit(events_batch(events, rank=rank)).result()
+        LedgerKeeper(store, SystemClock()).run_once()
+        with store.read() as cursor:
+            known = streams(cursor)
+            stored, everything = attribute_stored(cursor, known), attribute(event_rows(cursor, known))
+            found = [find_request(cursor, name, None) for name in stored.exemplar_requests]
+
+    assert stored.exemplar_requests == stored.exemplars == everything.exemplar_requests
+    assert [f"{one.stream.epoch}:{one.stream.rank}:{one.request}" for one in found if one] == list(stored.exemplars)
+    assert {0, 1} == {one.stream.rank for one in found if one}
+
+
+def nameless(event: Event) -> Event:
+    """An event of an engine that has no text for its requests."""
+    return msgspec.structs.replace(event, text=None) if isinstance(event, RequestArrived) else event
+
+
+def test_the_text_of_an_exemplar_is_what_people_read(slow_run: Run) -> None:
+    """Beside it stands the name that is nobody else's."""
+    named = [
+        msgspec.structs.replace(event, text=f"chat-{event.req}") if isinstance(event, RequestArrived) else event
+        for event in slow_run.numbered()
+    ]
+    with memory_store() as store:
+        store.submit(events_batch(named)).result()
+        with store.read() as cursor:
+            found = attribute_stored(cursor, streams(cursor))
+
+    assert found.exemplars
+    assert [f"chat-{name.rpartition(':')[2]}" for name in found.exemplar_requests] == list(found.exemplars)
 
 
 def test_what_was_fetched_ahead_is_seen_by_block() -> None:
