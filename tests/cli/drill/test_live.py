@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from kvtrail_cli.drill.judge import Judged, Truth, judge
 from kvtrail_cli.drill.live import LivePlan, judge_recording, name_of, record, run_live
 from kvtrail_cli.drill.recordings import table_of, truth_of
 from kvtrail_cli.drill.results import Results
@@ -50,12 +52,24 @@ def test_a_run_that_is_there_is_not_made_again(recorded_flood: Path) -> None:
     assert json.loads((recorded_flood / "results.jsonl").read_text(encoding="utf-8"))["faults"] == ["tenant-flood"]
 
 
-def test_the_neighbour_is_known_as_the_events_name_it(recorded_flood: Path) -> None:
+def test_the_neighbour_is_known_as_the_events_name_it(recorded_flood: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tenants are hashed in events; the truth finds the drill's one by the names of its requests."""
-    judged = judge_recording(recorded_flood / "tenant-flood-mild-1")
+    folder, truths = recorded_flood / "tenant-flood-mild-1", list[Truth]()
 
-    assert judged.run.requests > 100
-    assert judged.run.unattributed_p99 is not None
+    def noting(table: pa.Table, truth: Truth, seconds: float) -> Judged:
+        """Judges, and keeps what it was told of the truth."""
+        truths.append(truth)
+        return judge(table, truth, seconds)
+
+    monkeypatch.setattr("kvtrail_cli.drill.live.judge", noting)
+    judged = judge_recording(folder)
+    events = table_of(folder).select(["kind", "ns", "text"]).to_pylist()
+    named = [row["ns"] for row in events if "flood-neighbour-" in (row["text"] or "")]
+    declared = {row["ns"]: json.loads(row["text"]) for row in events if row["kind"] == Kind.NAMESPACE_DECLARED.value}
+
+    assert judged.run.requests > len(named) > 10
+    assert {truths[0].neighbour} == {declared[ns]["tenant"] for ns in named}
+    assert {truths[0].neighbour} < {each["tenant"] for each in declared.values()}
 
 
 def test_a_recording_that_was_cut_short_is_none(tmp_path: Path) -> None:
