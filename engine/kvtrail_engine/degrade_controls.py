@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from kvtrail_schema.degrade import Action
 from kvtrail_schema.enums import Tier
@@ -12,6 +13,7 @@ from kvtrail_schema.reasons import AdmissionReason
 from kvtrail_engine.engine import Engine
 from kvtrail_engine.errors import EngineError
 
+T = TypeVar("T")
 _PATIENCE_S: Final = 5.0
 
 
@@ -30,26 +32,26 @@ class EngineControls:
         """
         if action.tier is not None and not self._has(Tier[action.tier.upper()]):
             raise OrderInvalid(f"this engine has no tier {action.tier}")
-        self._ask(action, is_on=True)
+        self._ask(lambda: self._change(action, is_on=True))
 
     def release(self, action: Action) -> None:
         """Return to normal. Raises as `apply`."""
-        self._ask(action, is_on=False)
+        self._ask(lambda: self._change(action, is_on=False))
 
     def in_force(self) -> tuple[str, ...]:
         """The actions in force. Raises as `apply`."""
         degraded = self._engine.context.degraded
-        return self._engine.ask(lambda: degraded.actions, _PATIENCE_S)
+        return self._ask(lambda: degraded.actions)
 
     def _has(self, tier: Tier) -> bool:
         """Whether a tier is there."""
         pool = self._engine.context.pools.get(tier)
         return pool is not None and pool.slots > 0
 
-    def _ask(self, action: Action, *, is_on: bool) -> None:
-        """Have the engine's thread do it."""
+    def _ask(self, question: Callable[[], T]) -> T:
+        """Have the engine's thread do or answer something."""
         try:
-            self._engine.ask(lambda: self._change(action, is_on=is_on), _PATIENCE_S)
+            return self._engine.ask(question, _PATIENCE_S)
         except EngineError as error:
             raise OrderInvalid(str(error)) from error
 

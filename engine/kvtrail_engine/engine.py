@@ -164,10 +164,14 @@ class Engine:
         Raises:
             TimeoutError: the engine's thread did not come to it, and will not; or it began, and lasts for as long again.
             EngineFailedError: that thread has ended by a defect.
+            EngineClosedError: that thread has ended, because the engine was closed.
             Exception: whatever the question raised.
         """
         if self._core.failure is not None:
             raise self._core.failure
+        if self._is_closed and not self._thread.is_alive():  # while it ends, it still answers
+            message = "nothing can be asked: the engine is closed"
+            raise EngineClosedError(message)
         answer: Future[T] = Future()
 
         def run() -> None:

@@ -49,7 +49,7 @@ class TraceError(EngineError):
 
 
 class EngineClosedError(EngineError):
-    """The engine was closed, so nothing can be submitted."""
+    """The engine was closed, so nothing can be submitted or asked."""
 
 
 class EngineFailedError(EngineError):

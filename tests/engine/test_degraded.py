@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from kvtrail_engine.degrade_controls import EngineControls
 from kvtrail_engine.engine import Engine
+from kvtrail_engine.errors import EngineFailedError
 from kvtrail_engine.request import Outcome
 from kvtrail_engine.testing import CollectingEmitter
 from kvtrail_schema.degrade import parse_action
@@ -64,6 +65,7 @@ def test_a_disabled_tier_is_neither_read_nor_written(tmp_path: Path) -> None:
 
         controls.release(parse_action("disable_tier(nvme)"))
         assert () == controls.in_force()
+        assert engine.submit(ask(1)).result(30).restored[Tier.NVME] > 0
 
 
 def test_gpu_only_touches_no_tier_below(tmp_path: Path) -> None:
@@ -96,9 +98,33 @@ def test_long_prompts_are_refused_and_short_ones_served(tmp_path: Path) -> None:
 
 
 def test_what_it_cannot_do_is_refused(tmp_path: Path) -> None:
-    """A tier that it does not have; and anything, once it has ended by a defect or was closed."""
-    with Engine(tiny(tmp_path)) as engine, pytest.raises(OrderInvalid, match="no tier remote"):
-        EngineControls(engine).apply(parse_action("disable_tier(remote)"))
+    """A tier that it does not have; and anything, once it was closed."""
+    with Engine(tiny(tmp_path)) as engine:
+        controls = EngineControls(engine)
+        with pytest.raises(OrderInvalid, match="no tier remote"):
+            controls.apply(parse_action("disable_tier(remote)"))
+
+    for change in (controls.apply, controls.release, lambda _: controls.in_force()):
+        with pytest.raises(OrderInvalid, match="closed"):
+            change(parse_action("recompute"))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_what_has_ended_by_a_defect_can_do_nothing(tmp_path: Path) -> None:
+    """An order is refused with the defect, at once: nobody waits for a thread that is no more."""
+
+    def defect() -> None:
+        """Ends the engine's thread."""
+        message = "on purpose"
+        raise RuntimeError(message)
+
+    with Engine(tiny(tmp_path)) as engine:
+        controls, waiting = EngineControls(engine), engine.submit(ask(1, output_tokens=100))
+        engine.call_on_thread(defect)
+        with pytest.raises(EngineFailedError, match="on purpose"):
+            waiting.result(30)
+        with pytest.raises(OrderInvalid, match="on purpose"):
+            controls.apply(parse_action("recompute"))
 
 
 def test_a_question_that_came_too_late_is_not_answered(tmp_path: Path) -> None:
