@@ -1,6 +1,7 @@
 """How busy others were: what is ours is not theirs."""
 
 import time
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -26,12 +27,18 @@ def test_what_is_not_known_is_not_zero() -> None:
 
 
 def test_the_system_is_asked() -> None:
-    """Times only grow, and a share is one."""
+    """Times only grow, and a share is one; a system that does not say is none that counts nothing."""
     before = CpuTimes.now()
     time.sleep(0.05)
-    share = others_share(before, CpuTimes.now())
+    after = CpuTimes.now()
 
-    assert share is None or 0 <= share <= 1
+    assert (before is None) is (after is None) is (not Path("/proc/stat").exists())
+    if before is not None and after is not None:
+        share = others_share(before, after)
+        assert after.total_s > before.total_s
+        assert after.own_s >= before.own_s
+        assert share is not None
+        assert 0 <= share <= 1
 
 
 def test_disturbed_runs_are_named() -> None:

@@ -10,18 +10,27 @@ from kvtrail_collector.detectors.scene import Bounds, Scene
 from kvtrail_collector.detectors.scene_names import ENUMS, with_numbers
 from kvtrail_collector.detectors.scene_tables import TABLES
 from kvtrail_collector.detectors.thresholds import load_thresholds
-from kvtrail_collector.diagnose_file import diagnose_lines
+from kvtrail_collector.diagnose_file import diagnose_events, diagnose_lines, events_of_lines
 from kvtrail_collector.errors import SettingsInvalid
 from kvtrail_collector.loss_shapes import Loss
 from kvtrail_collector.testing import memory_store
 from kvtrail_collector.verdicts_table import GENERAL_OF
 from kvtrail_schema.columns import COLUMNS
 
+from tests.cases.stories import case_folders
+
 NAMES = re.compile(r"\b(" + "|".join(ENUMS) + r")\('(\w+)'\)")
 LINES = [
     '{"t_ms": 0, "kind": "capacity_sampled", "tier": "nvme", "capacity_bytes": 100, "used_bytes": 110}',
     '{"t_ms": 1, "kind": "capacity_sampled", "tier": "host", "capacity_bytes": 100, "used_bytes": 300}',
 ]
+PARTS_TOO_LONG = [
+    '{"t_ms": 0, "kind": "swap_in_queued", "op": "o", "src": "host", "dst": "gpu", "req": "r", "block": "b"}',
+    '{"t_ms": 1, "kind": "swap_in_started", "op": "o", "src": "host", "dst": "gpu", "req": "r", "block": "b"}',
+    '{"t_ms": 9, "kind": "swap_in_loaded", "op": "o", "src": "host", "dst": "gpu", "req": "r", "block": "b", "copy_ms": 20}',
+]
+SEARCHED = [(rule, threshold.name) for rule in RULES if rule.find for threshold in rule.thresholds]
+OUT_OF_REACH = {"p_value": 0.0}
 
 every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 
@@ -49,10 +58,24 @@ def test_names_in_sql_exist(rule: Rule) -> None:
 
 @every_rule
 def test_thresholds_are_used(rule: Rule) -> None:
-    """A threshold that can be set changes something, and a parameter has a threshold."""
+    """A threshold that can be set is asked for in SQL, and a parameter has a threshold."""
     asked = set(re.findall(r"\$(\w+)", rule.question))
 
     assert not rule.question or asked == {threshold.name for threshold in rule.thresholds}
+
+
+@pytest.mark.parametrize(("rule", "name"), SEARCHED, ids=lambda value: getattr(value, "code", value))
+def test_thresholds_of_a_search_are_used(rule: Rule, name: str) -> None:
+    """So does one of a code that is searched for in Python: a log of the fault is none, where it is set out of reach."""
+    logs = [case.fires.read_text().splitlines() for case in case_folders() if case.code == rule.code]
+    held = [events_of_lines(lines) for lines in (*logs, PARTS_TOO_LONG)]
+
+    def found(thresholds: dict[str, dict[str, float]]) -> set[int]:
+        """The logs in which the code is found."""
+        answers = [diagnose_events(log, thresholds=thresholds).verdicts for log in held]
+        return {place for place, verdicts in enumerate(answers) if rule.code in {verdict.code for verdict in verdicts}}
+
+    assert found({}) - found({rule.code: {name: OUT_OF_REACH.get(name, 1e12)}})
 
 
 @every_rule
