@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from kvtrail_collector.attribution_shapes import Attribution, Delta, Measure, OtherSpike, Verdict
+from kvtrail_collector.attribution_shapes import NO_CODE, Attribution, Delta, Measure, OtherSpike, Verdict
 from kvtrail_collector.loss_shapes import Loss, StreamLoss
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,9 +15,7 @@ from kvtrail_cli.output import percent
 _NS_PER_S = 1_000_000_000
 
 
-_NO_CODE: Final = (
-    "one cause leads, but the events do not show the mechanism of any code for it; docs/explain.md says how to go on"
-)
+_NO_CODE: Final = f"{NO_CODE}; docs/explain.md says how to go on"
 
 
 def attribution_view(found: Attribution) -> RenderableType:

@@ -21,6 +21,9 @@ def verdicts_view(found: Verdicts) -> RenderableType:
     """All verdicts in their order, then what was missing for a surer answer."""
     parts: list[RenderableType] = [Text(_headline(found), style="bold")]
     parts += [_verdict(verdict) for verdict in found.verdicts]
+    if found.unexplained is not None:
+        parts.append(Text(f"no verdict on the spike: {found.unexplained}; see `kvtrail attribute`"))
+    parts += [Text(f"note: {note}", style="dim") for note in found.notes]
     parts += other_spikes_view(found.other_spikes)
     parts += _missing(found.missing)
     return Group(*parts)
@@ -33,10 +36,19 @@ def _headline(found: Verdicts) -> str:
         return f"No events{device}."
     lasted_s = (found.window.end_ns - found.window.start_ns) / _NS_PER_S
     count = len(found.verdicts)
-    verdicts = "nothing is wrong" if not count else f"{count} verdict{'s' if count > 1 else ''}"
+    verdicts = _count(count, is_slower=found.unexplained is not None)
     lasted = f"{lasted_s:,.1f} s" if lasted_s >= 1 else f"{lasted_s * 1_000:.0f} ms"
     requests = f"{found.window.requests:,} request{'' if found.window.requests == 1 else 's'}"
     return f"{verdicts.capitalize()} in {lasted}, {requests}, coverage {percent(found.coverage)}{device}."
+
+
+def _count(verdicts: int, *, is_slower: bool) -> str:
+    """How many verdicts, and whether requests were slower besides; nothing is wrong only where neither is."""
+    spike = "requests were slower for a while, and it is not known why" if is_slower else "nothing is wrong"
+    if not verdicts:
+        return spike
+    counted = f"{verdicts} verdict{'s' if verdicts > 1 else ''}"
+    return f"{counted}; {spike}," if is_slower else counted
 
 
 def _verdict(verdict: Verdict) -> Text:

@@ -1,6 +1,7 @@
 """What attribution answers, in the shapes that the API and the command line publish."""
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -76,6 +77,10 @@ class BlameRow(msgspec.Struct, frozen=True):
     kind: str
     waited_ns: int
     share: float
+
+
+NO_CODE: Final = "one cause leads, but the events do not show the mechanism of any code for it"
+"""Why there is no verdict on a cause that is sure."""
 
 
 class Outcome(StrEnum):

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from kvtrail_schema.kinds import Kind
 
-from kvtrail_collector.attribution_shapes import Attribution, Verdict, Window
+from kvtrail_collector.attribution_shapes import NO_CODE, Attribution, Outcome, Verdict, Window
 from kvtrail_collector.coverage import Missing, coverage_of, missing_kinds
 from kvtrail_collector.detectors.judge import Finding, Judgement, Sight, Thresholds, judge
 from kvtrail_collector.detectors.rule import POPULATION_RANK, Need, Rule
@@ -54,7 +54,16 @@ def diagnose(
         missing=(*missing_kinds(frozenset(scene.kinds)), *_lacking(judgement)),
         other_spikes=attribution.other_spikes if attribution else (),
         device=device or scene.loss.device,
+        unexplained=_unexplained(attribution) if attribution else None,
+        notes=attribution.notes if attribution else (),
     )
+
+
+def _unexplained(attribution: Attribution) -> str | None:
+    """Why a spike that was found has no verdict; None where it has one, or where nothing was slower."""
+    if attribution.window is None or attribution.verdicts or attribution.outcome is not Outcome.UNDECIDED:
+        return None
+    return attribution.why_not or NO_CODE
 
 
 def sight_of(scene: Scene, unreadable: int) -> Sight:

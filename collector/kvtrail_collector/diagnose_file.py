@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import duckdb
+import msgspec
 import pyarrow as pa
 from kvtrail_schema.arrow_schema import EVENT_SCHEMA, table_of
 from kvtrail_schema.batch import StreamState
@@ -93,14 +94,7 @@ def diagnose_events(held: FileEvents, *, thresholds: Thresholds | None = None) -
     with duckdb.connect(config={"threads": threads} if threads else {}) as connection:
         scene = scene_of(connection, held)
         answer = diagnose(scene, _attribution(held), unreadable=len(held.unreadable), thresholds=thresholds)
-    return Verdicts(
-        coverage=answer.coverage,
-        window=answer.window,
-        verdicts=answer.verdicts,
-        missing=(*_unread(held.unreadable), *answer.missing),
-        other_spikes=answer.other_spikes,
-        device=answer.device,
-    )
+    return msgspec.structs.replace(answer, missing=(*_unread(held.unreadable), *answer.missing))
 
 
 def scene_of(connection: duckdb.DuckDBPyConnection, held: FileEvents, bounds: Bounds | None = None) -> Scene:

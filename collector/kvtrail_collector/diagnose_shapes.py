@@ -10,7 +10,8 @@ class Verdicts(msgspec.Struct, frozen=True):
     """What is wrong, most important first; how much of what happened was seen; and what was not there to judge by.
 
     `window` is that of the spike, where one was found, else all that was looked at. `other_spikes` were found in the same run,
-    and are not what the verdicts with windows are about.
+    and are not what the verdicts with windows are about. `unexplained` says why a spike that was found has no verdict: that is
+    no answer that all is well. `notes` are what a reader of the spike has to know.
     """
 
     coverage: float
@@ -19,4 +20,6 @@ class Verdicts(msgspec.Struct, frozen=True):
     missing: tuple[Missing, ...]
     other_spikes: tuple[OtherSpike, ...] = ()
     device: str | None = None
+    unexplained: str | None = None
+    notes: tuple[str, ...] = ()
     schema: int = 1

@@ -7,7 +7,7 @@ from typing import Final, overload
 
 import numpy as np
 import pyarrow as pa
-from kvtrail_schema.enums import Reason
+from kvtrail_schema.enums import Reason, Tier
 from kvtrail_schema.events import Event
 from kvtrail_schema.identity import OpId, RequestId, Seq, Stream
 from kvtrail_schema.kinds import Kind
@@ -64,6 +64,13 @@ class Recording:
             Arrival(int(self.rows.stream[row]), int(self.rows.seq[row]), int(requests.req[place]), self.rows.text[row] or None)
             for place, row in rows
         ]
+
+    def evicted(self, span: Interval, tier: Tier) -> int:
+        """How many copies left a tier in [start, end)."""
+        rows = self.rows
+        gone = rows.of_kinds(Kind.EVICTED)
+        gone = gone[(rows.t_ns[gone] >= span[0]) & (rows.t_ns[gone] < span[1])]
+        return int((rows.ints["tier"][gone] == tier).sum())
 
     def find(self, request: RequestId) -> RequestFacts | None:
         """The facts of the latest request of this number, or None where its arrival is not among the rows."""

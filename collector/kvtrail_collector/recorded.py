@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from kvtrail_schema.enums import Tier
+
 from kvtrail_collector.facts import RequestFacts, Timeline
 from kvtrail_collector.facts_columns import ChunkColumns, RequestColumns, SpanColumns
 from kvtrail_collector.facts_ops import OpColumns
-from kvtrail_collector.facts_rows import IntArray, Rows
+from kvtrail_collector.facts_rows import IntArray, Interval, Rows
 from kvtrail_collector.facts_steps import StepColumns
 
 
@@ -81,3 +83,6 @@ class Recorded(Protocol):
 
     def arrivals(self, places: Sequence[int]) -> list[Arrival]:
         """The events that some requests began with."""
+
+    def evicted(self, span: Interval, tier: Tier) -> int:
+        """How many copies left a tier in [start, end), whether or not they were written anywhere."""

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from kvtrail_cli.errors import CommandError, command_errors
 from kvtrail_cli.main import APP
@@ -14,6 +15,7 @@ from kvtrail_schema.batch import DecodedBatch
 from kvtrail_schema.jsonl import read_lines
 
 from tests.cases.stories import FOLDER
+from tests.collector.attribution.test_mechanisms import filled
 from tests.collector.frames import header, table
 from tests.collector.gate_runs import Fate, recorded
 from tests.collector.gate_runs import run as runs
@@ -59,6 +61,18 @@ def test_a_store_is_judged_like_the_file(tmp_path: Path) -> None:
 
     assert 1 == done.returncode, done.stderr
     assert ["CAP_EXCEEDED"] == [verdict["code"] for verdict in json.loads(done.stdout)["verdicts"]]
+
+
+def test_a_spike_that_nobody_can_explain_is_not_all_well(tmp_path: Path) -> None:
+    """Requests were slower and no code says why: the first line says so, then what is known of it; the status is undecided."""
+    events = sorted(filled(), key=lambda event: event.t_ns)
+    held = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(events, start=1)]
+    done = run(str(recorded(tmp_path / "run", held)))
+
+    assert 3 == done.returncode, done.stderr
+    assert done.stdout.startswith("Requests were slower for a while, and it is not known why in ")
+    assert "no verdict on the spike: " in done.stdout
+    assert "note: nvme was still filling" in done.stdout
 
 
 def test_a_recording_is_judged_like_the_file(tmp_path: Path) -> None:

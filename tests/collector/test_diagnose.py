@@ -6,7 +6,7 @@ import duckdb
 import httpx
 import msgspec
 import pytest
-from kvtrail_collector.attribution_shapes import Attribution, Verdict, Window
+from kvtrail_collector.attribution_shapes import NO_CODE, Attribution, Outcome, Verdict, Window
 from kvtrail_collector.diagnose import diagnose
 from kvtrail_collector.diagnose_file import diagnose_lines, events_of_lines, scene_of
 from kvtrail_collector.diagnose_shapes import Verdicts
@@ -65,6 +65,36 @@ def test_the_more_specific_word_stands() -> None:
 
     assert ["LEAK_BY_STUCK_LOADS"] == [verdict.code for verdict in found.verdicts]
     assert "STUCK_LOAD" in found.verdicts[0].also
+
+
+@pytest.mark.parametrize("why_not", ["not identifiable: copy leads in only 61% of resamples", None])
+def test_a_spike_that_nobody_can_explain_is_no_good_news(why_not: str | None) -> None:
+    """Where requests were slower and no verdict stands, the answer says so, and why, with what a reader has to know."""
+    spike = Attribution(window=Window(0, 1, 100, 1.0), outcome=Outcome.UNDECIDED, why_not=why_not, notes=("nvme fills",))
+    with duckdb.connect() as connection:
+        found = diagnose(scene_of(connection, events_of_lines(lines_of("torn-block", "control"))), spike)
+
+    assert (why_not or NO_CODE) == found.unexplained
+    assert ("nvme fills",) == found.notes
+    assert () == found.verdicts
+
+
+@pytest.mark.parametrize(
+    "attribution",
+    [
+        population("LOOKUP_BOUND", None),
+        Attribution(window=Window(0, 1, 100, 1.0), outcome=Outcome.NOTHING_SLOWER, why_not="no slower"),
+        Attribution(why_not="too few requests"),
+        None,
+    ],
+    ids=["explained", "not slower", "no spike", "not asked"],
+)
+def test_no_spike_is_left_unexplained(attribution: Attribution | None) -> None:
+    """One that has a verdict, a window that is no slower, and none at all are nothing to worry about."""
+    with duckdb.connect() as connection:
+        found = diagnose(scene_of(connection, events_of_lines(lines_of("torn-block", "control"))), attribution)
+
+    assert found.unexplained is None
 
 
 def test_what_is_missing_is_said() -> None:

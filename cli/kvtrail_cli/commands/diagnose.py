@@ -42,7 +42,7 @@ def command(  # noqa: PLR0917 - one parameter a flag
     *,
     json: Json = False,
 ) -> None:
-    """Say what is wrong and what to do, most important first; ends with 1 where anything is.
+    """Say what is wrong and what to do, most important first; ends with 1 where anything is, with 3 where it is not known.
 
     Without FILE and --db a running collector is asked. What is missing for a sure answer is said.
     """
@@ -58,7 +58,14 @@ def command(  # noqa: PLR0917 - one parameter a flag
         print_json(found)
     else:
         OUT.print(verdicts_view(found))
-    raise typer.Exit(Exit.BAD if found.verdicts else Exit.GOOD)
+    raise typer.Exit(_end(found))
+
+
+def _end(found: Verdicts) -> Exit:
+    """Nothing is well where requests were slower and nobody knows why."""
+    if found.verdicts:
+        return Exit.BAD
+    return Exit.GOOD if found.unexplained is None else Exit.UNDECIDED
 
 
 def _fit_together(file: Path | None, db: Path | None, engine: str | None, thresholds: Path | None) -> None:

@@ -32,14 +32,14 @@ def loaded_a_request(case: Case, window: Window, tier: Tier) -> tuple[float, flo
 def fills(case: Case, tier: Tier) -> bool:
     """Whether a tier filled while the reference lasted, as after a start, and nothing but that changed.
 
-    It gave more and more then, and was written to as fast towards the end of it as in the window: no more leaves the faster
-    tiers than before.
+    It gave more and more then, and towards its end as much left the faster tiers as in the window: nobody took their room.
     """
     middle_ns = (case.reference.start_ns + case.reference.end_ns) // 2
     first, second = replace(case.reference, end_ns=middle_ns), replace(case.reference, start_ns=middle_ns)
     (now, above), (before, _) = loaded_a_request(case, second, tier), loaded_a_request(case, first, tier)
-    grew = now > FILLS_FROM * before and now >= LEAST_GIVEN * above
-    return grew and _written_a_second(case, case.window, tier) < AS_BEFORE * _written_a_second(case, second, tier)
+    if now <= FILLS_FROM * before or now < LEAST_GIVEN * above:
+        return False
+    return _leaving_a_second(case, case.window, tier) < AS_BEFORE * _leaving_a_second(case, second, tier)
 
 
 def has_more_by_filling(case: Case, tier: Tier, work_ratio: float) -> bool:
@@ -51,8 +51,16 @@ def has_more_by_filling(case: Case, tier: Tier, work_ratio: float) -> bool:
     return here >= MORE_FROM * usual and work_ratio * usual <= AS_BEFORE * here and fills(case, tier)
 
 
-def _written_a_second(case: Case, window: Window, tier: Tier) -> float:
-    """Bytes that are written to a tier per second of a window."""
-    ops = case.recording.ops
+def _leaving_a_second(case: Case, window: Window, tier: Tier) -> float:
+    """Copies that leave the next faster tier per second of a window; where none is told of, what is written to the tier.
+
+    A copy that lies below already leaves without being written, so what is written alone would not show that room was taken.
+    """
+    lasted_s = max(window.end_ns - window.start_ns, 1) / 1e9
+    recording, whole = case.recording, (case.reference.start_ns, case.window.end_ns)
+    for above in [other for other in reversed(Tier) if other < tier]:
+        if recording.evicted((min(whole), max(whole)), above):
+            return recording.evicted((window.start_ns, window.end_ns), above) / lasted_s
+    ops = recording.ops
     written = case.ops_queued_in(window, tier) & (ops.load == 0) & (ops.dst == tier)
-    return float(ops.bytes[written].sum()) / max(window.end_ns - window.start_ns, 1) * 1e9
+    return float(written.sum()) / lasted_s

@@ -11,7 +11,7 @@ from kvtrail_schema.enums import Reason, Tier
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.detectors.tier_load import tier_load
-from kvtrail_collector.facts import Op, RequestFacts
+from kvtrail_collector.facts import Direction, Op, RequestFacts
 from kvtrail_collector.facts_rows import NO_ID, Interval
 from kvtrail_collector.ledger_parts import TIER_NAMES, Component
 from kvtrail_collector.population import Cause
@@ -89,7 +89,8 @@ def _own_reads(case: Case, known: Mapping[tuple[int, int], Sequence[Interval]]) 
 
 def _late(requests: Sequence[RequestFacts], tier: Tier, again: frozenset[tuple[int, int]]) -> tuple[list[Op], float]:
     """Reads whose prefetch came too late, and their share of all reads of the tier."""
-    reads = [(facts, op) for facts in requests for op in (*facts.ops, *facts.shared_ops) if op.tier is tier]
+    ops = ((facts, op) for facts in requests for op in (*facts.ops, *facts.shared_ops))
+    reads = [(facts, op) for facts, op in ops if op.tier is tier and op.direction is Direction.LOAD]
     late = [op for facts, op in reads if _is_waited_for(facts, op) or (op.stream, op.op) in again]
     return late, len(late) / len(reads) if reads else 0.0
 

@@ -9,13 +9,14 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from kvtrail_schema.enums import Tier
 from kvtrail_schema.kinds import Kind
 
 from kvtrail_collector.facts import RequestFacts, Timeline
 from kvtrail_collector.facts_build import Recording
 from kvtrail_collector.facts_columns import fact_columns
 from kvtrail_collector.facts_ops import OpColumns
-from kvtrail_collector.facts_rows import IntArray, Rows, ids_of, ints_of
+from kvtrail_collector.facts_rows import IntArray, Interval, Rows, ids_of, ints_of
 from kvtrail_collector.facts_steps import StepColumns, steps_by_time, timeline
 from kvtrail_collector.questions.population import StoredPopulation
 from kvtrail_collector.questions.window_columns import WindowColumns
@@ -51,6 +52,8 @@ SELECT {_OWN_COLUMNS} FROM events SEMI JOIN wanted_in USING (stream_id, req) WHE
 _LOADS: Final = f"""
 SELECT {_AHEAD_COLUMNS} FROM events SEMI JOIN wanted_in USING (block) WHERE $near AND kind = {Kind.SWAP_IN_QUEUED.value}
 """  # noqa: S608  # names and numbers of ours
+
+_EVICTED: Final = f"SELECT count(*) FROM events WHERE {{when}} AND kind = {Kind.EVICTED.value} AND tier = {{tier}}"  # noqa: S608  # numbers of ours
 
 
 class WindowsRecording:
@@ -127,6 +130,12 @@ class WindowsRecording:
         told = {place: (seq, text) for place, seq, text in zip(*(column.to_pylist() for column in table.columns), strict=True)}
         found = [(place, *told.get(place, (0, None))) for place in places]
         return [Arrival(int(requests.stream[place]), seq, int(requests.req[place]), text or None) for place, seq, text in found]
+
+    def evicted(self, span: Interval, tier: Tier) -> int:
+        """How many copies left a tier in [start, end). A look at that time."""
+        when = self._look.of_time((span[0], span[1] - 1))
+        found = self._look.table(_EVICTED.format(when=when, tier=tier.value))
+        return int(found[0][0].as_py())
 
     def _part(self, places: Sequence[int]) -> Recording:
         """Some requests, with all that they did near the windows."""

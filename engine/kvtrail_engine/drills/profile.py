@@ -170,9 +170,7 @@ def _with_prefetch(settings: EngineSettings) -> EngineSettings:
     """Fetching ahead, from an nvme that is worth fetching ahead from."""
     floor = FloorSettings(read_latency_ns=80 * MS, write_latency_ns=6 * MS, bytes_per_s=40_000_000)
     prefetch = PrefetchSettings(window=16, slack_ns=400 * MS, gpu_reserve_slots=32)
-    return replace(
-        settings, gpu=replace(settings.gpu, slots=1536), nvme=replace(settings.nvme, floor=floor), prefetch=prefetch
-    )
+    return replace(settings, gpu=replace(settings.gpu, slots=1536), nvme=replace(settings.nvme, floor=floor), prefetch=prefetch)
 
 
 def _drilled(scenario: Scenario, settings: EngineSettings, means: Means) -> Drilled:

@@ -5,11 +5,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 from kvtrail_collector.attribution import attribute
 from kvtrail_collector.attribution_shapes import Attribution, Outcome
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import (
     Event,
+    Evicted,
     LookupFinished,
     PrefetchIssued,
     PrefetchReady,
@@ -25,8 +27,8 @@ from kvtrail_schema.events import (
     SwapOutQueued,
     SwapOutWritten,
 )
-from kvtrail_schema.identity import BlockId, OpId, PrefetchId, RequestId, StepId
-from kvtrail_schema.reasons import PrefillReason, WaitReason
+from kvtrail_schema.identity import BlockId, OpId, PrefetchId, RequestId, Slot, StepId
+from kvtrail_schema.reasons import EvictReason, PrefillReason, WaitReason
 
 from tests.collector.attribution.synthetic import MS, NEIGHBOUR, SECOND, TENANT, stream_table
 
@@ -155,12 +157,15 @@ class Loads:
         self.events.append(SwapInLoaded(t_ns=end, bytes=size, queue_ns=took[0], io_ns=took[1], copy_ns=0, **place))
         return end
 
-    def write(self, at_ns: int, size: int = 65_536) -> None:
-        """Something leaves host for nvme."""
+    def leave(self, at_ns: int, *, is_written: bool = True, size: int = 65_536) -> None:
+        """Something leaves host; it is written to nvme, unless it lies there already."""
         self.ops += 1
         place: dict[str, Any] = {"op": OpId(self.ops), "src": Tier.HOST, "dst": Tier.NVME, "block": BlockId(self.ops)}
-        self.events.append(SwapOutQueued(t_ns=at_ns, bytes=size, **place))
-        self.events.append(SwapOutWritten(t_ns=at_ns + MS, bytes=size, queue_ns=0, io_ns=MS, **place))
+        if is_written:
+            self.events.append(SwapOutQueued(t_ns=at_ns, bytes=size, **place))
+            self.events.append(SwapOutWritten(t_ns=at_ns + MS, bytes=size, queue_ns=0, io_ns=MS, **place))
+        gone = Evicted(t_ns=at_ns, block=BlockId(self.ops), tier=Tier.HOST, slot=Slot(0), reason=EvictReason.DEMOTION)
+        self.events.append(gone)
 
     def serve(self, number: int, at_ns: int, reads: list[tuple[int, int, Tier, int]]) -> None:
         """A request, its loads one after the other, its step."""
@@ -207,6 +212,29 @@ def test_a_late_prefetch_says_more_than_hits_that_moved_by_it() -> None:
     assert first_code(overtaken(prefetched=False, from_host=True)) == "HIT_RATE_MISLEADS"
 
 
+def fetched_late(*, usually: float, ill: float) -> list[Event]:
+    """Requests that read nvme, and wait there within the window; a share of them, usually and then, overtakes its prefetch."""
+    loads, random = Loads(), np.random.default_rng(19)
+    for number, at_ns in arrivals(4, 25):
+        queue_ns = int(random.exponential(90 * MS)) if is_ill(at_ns) else 0
+        reads = [(queue_ns, 20 * MS, Tier.NVME, 65_536)] if random.random() < 0.4 else []
+        loads.serve(number, at_ns, reads)
+        if reads and random.random() < (ill if is_ill(at_ns) else usually):
+            own = PrefetchId(number)
+            ahead = PrefetchIssued(t_ns=at_ns - 2 * MS, prefetch=own, block=BlockId(number), src=Tier.NVME, dst=Tier.GPU)
+            ready = loads.read(at_ns - 2 * MS, (0, 80 * MS), number, prefetch=own)
+            loads.events += [ahead, PrefetchReady(t_ns=ready, prefetch=own, block=BlockId(number))]
+    return loads.events
+
+
+@pytest.mark.parametrize(
+    ("usually", "ill", "is_so"), [(0.0, 0.6, True), (0.6, 0.6, False), (0.0, 0.1, False)], ids=["late", "as ever", "few"]
+)
+def test_late_prefetches_are_a_cause_where_many_are_and_usually_few(usually: float, ill: float, is_so: bool) -> None:
+    """What is late in quiet times as well explains no spike, nor do a few."""
+    assert is_so is (first_code(fetched_late(usually=usually, ill=ill)) == "PREFETCH_LATE")
+
+
 def moved(*, flooded: bool) -> list[Event]:
     """Within the window more is loaded from nvme and less from host, and one waits there; perhaps a neighbour reads in bulk."""
     loads, random = Loads(), np.random.default_rng(11)
@@ -226,9 +254,10 @@ def test_hits_that_moved_do_not_explain_a_tier_with_far_more_to_do() -> None:
     assert first_code(moved(flooded=True)) == "TIER_QUEUE"
 
 
-def filled(*, pressed: bool) -> list[Event]:
+def filled(*, leave: int = 1, is_written: bool = True, flooded: bool = False) -> list[Event]:
     """A run that began with empty pools: nvme gives nothing until host is full, then more and more, until one waits there.
-    Perhaps host loses room in the window: far more leaves it.
+
+    Within the window so many times as much may leave host; a neighbour may read in bulk.
     """
     loads, random = Loads(), np.random.default_rng(13)
     full_ns = 17 * SECOND
@@ -238,16 +267,47 @@ def filled(*, pressed: bool) -> list[Event]:
         reads = [(queue_ns, 20 * MS, Tier.NVME, 65_536) if random.random() < share else (0, 20 * MS, Tier.HOST, 65_536)]
         loads.serve(number, at_ns, reads if random.random() < 0.6 else [])
     for at_ns in range(full_ns, RUN_S * SECOND, SECOND // 20):
-        for place in range(4 if pressed and is_ill(at_ns) else 1):
-            loads.write(at_ns + place)
+        for place in range(leave if is_ill(at_ns) else 1):
+            loads.leave(at_ns + place, is_written=is_written or not place)
+    for at_ns in range(WINDOW[0], WINDOW[1], SECOND // 100) if flooded else ():
+        loads.read(at_ns, (80 * MS, 20 * MS), 900_000, ns=NEIGHBOUR)
     return loads.events
 
 
 def test_hits_that_moved_while_pools_filled_for_the_first_time_accuse_nobody() -> None:
-    """How it is once nvme holds what host has no room for is no fault; a reader is told what the reference was. Host's room
-    that was taken is one.
-    """
-    calm, pressed = answer_to(filled(pressed=False)), answer_to(filled(pressed=True))
-    assert calm.outcome is Outcome.UNDECIDED
-    assert [calm.verdicts, calm.notes] == [(), ("nvme was still filling while the reference lasted: compare with a later one",)]
-    assert [verdict.code for verdict in pressed.verdicts] == ["HIT_RATE_MISLEADS"]
+    """How it is once nvme holds what host has no room for is no fault, and a reader is told what the reference was."""
+    answer = answer_to(filled())
+
+    assert Outcome.UNDECIDED is answer.outcome
+    assert ((), ("nvme was still filling while the reference lasted: compare with a later one",)) == (
+        answer.verdicts,
+        answer.notes,
+    )
+
+
+@pytest.mark.parametrize("is_written", [True, False], ids=["written", "there already"])
+def test_room_that_was_taken_is_a_cause_also_while_pools_fill(is_written: bool) -> None:
+    """More leaves host than before, whether it is written to nvme or lies there already."""
+    assert "HIT_RATE_MISLEADS" == first_code(filled(leave=4, is_written=is_written))
+
+
+def test_others_work_is_a_cause_also_while_pools_fill() -> None:
+    """A neighbour's bulk reads make the queue, not what nvme has come to hold."""
+    answer = answer_to(filled(flooded=True))
+
+    assert ["TIER_QUEUE"] == [verdict.code for verdict in answer.verdicts]
+    assert answer.blame[0].share > 0.5
+
+
+def test_stray_blocks_are_no_tier_that_fills() -> None:
+    """A tier that gave next to nothing, and that at the end of the reference, did not fill: host lost its room."""
+    loads, random = Loads(), np.random.default_rng(17)
+    for number, at_ns in arrivals(6, 25):
+        share = 0.5 if is_ill(at_ns) else 0.03 if at_ns > 20 * SECOND else 0.0
+        queue_ns = int(random.exponential(60 * MS)) if is_ill(at_ns) else 0
+        reads = [(queue_ns, 20 * MS, Tier.NVME, 65_536) if random.random() < share else (0, 20 * MS, Tier.HOST, 65_536)]
+        loads.serve(number, at_ns, reads if random.random() < 0.6 else [])
+    for at_ns in range(0, RUN_S * SECOND, SECOND // 20):
+        loads.leave(at_ns)
+
+    assert "HIT_RATE_MISLEADS" == first_code(loads.events)

@@ -31,6 +31,7 @@ from kvtrail_schema.identity import BlockId, OpId, PrefetchId, RequestId
 from kvtrail_schema.reasons import PrefetchWasteReason
 
 from tests.collector.attribution.synthetic import MS, NEIGHBOUR, SECOND, TENANT, Fault, Plan, simulate
+from tests.collector.attribution.test_mechanisms import REFERENCE, WINDOW, filled
 from tests.collector.frames import events_batch
 
 FAULT = (45 * SECOND, 65 * SECOND)
@@ -115,6 +116,24 @@ def test_stored_is_what_all_events_say(
 
     assert everything.verdicts
     assert kinds <= {row.kind for row in everything.blame}
+    assert msgspec.to_builtins(everything) == msgspec.to_builtins(stored)
+
+
+@pytest.mark.parametrize("leave", [1, 4], ids=["filled", "pressed"])
+def test_what_left_a_tier_is_counted_alike(leave: int) -> None:
+    """Also where a verdict, or its absence, hangs on what was evicted."""
+    events = sorted(filled(leave=leave, is_written=False), key=lambda event: event.t_ns)
+    numbered = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(events, start=1)]
+    with memory_store() as store:
+        store.submit(events_batch(numbered)).result()
+        LedgerKeeper(store, SystemClock()).run_once()
+        with store.read() as cursor:
+            known = streams(cursor)
+            stored = attribute_stored(cursor, known, WINDOW, REFERENCE)
+            everything = attribute(event_rows(cursor, known), WINDOW, REFERENCE)
+
+    assert (["HIT_RATE_MISLEADS"] if leave > 1 else []) == [verdict.code for verdict in everything.verdicts]
+    assert (leave == 1) is bool(everything.notes)
     assert msgspec.to_builtins(everything) == msgspec.to_builtins(stored)
 
 
