@@ -27,11 +27,19 @@ typedef struct {
     uint64_t number;
 } Known;
 
+/* Which call is timed next. */
+typedef struct {
+    _Atomic uint64_t calls_left; /* so many calls come before it */
+    _Atomic uint64_t rest;       /* and so many after it belong to its stretch */
+} Sample;
+
 typedef struct {
     PyObject_HEAD
     /* OPEN while events are taken, and the last seq that was handed out. One word, so that no seq is drawn after closing. */
     _Atomic uint64_t drawn;
     _Atomic uint64_t limit;    /* the highest seq that surely has room; a lost update costs one more look */
+    Sample events;
+    Sample row_calls;
     unsigned char *memory;     /* the whole ring; NULL before it is bound */
     unsigned char *slots;
     unsigned char *texts;
@@ -45,7 +53,7 @@ typedef struct {
     Known known[KNOWN_MEMBERS];
     Py_buffer buffer;
     _Atomic uint64_t cost_ns;  /* what emitting took, as far as it was timed */
-    _Atomic uint64_t row_calls;
+    _Atomic uint64_t random;   /* where the row of random numbers stands */
     uint64_t reading_ns;       /* what reading the clock takes by itself */
 #ifdef Py_GIL_DISABLED
     PyMutex mutex;

@@ -16,14 +16,10 @@ from kvtrail_agent.ring_reader import RingReader
 from kvtrail_agent.settings import AgentSettings
 from kvtrail_agent.shipping import ProcessShipping, ShipperMode
 from kvtrail_agent.testing import RecordingTransport, recorder_for_tests
-from kvtrail_agent.writer_choice import WriterKind, writer_in_use
 from kvtrail_schema.arrow_schema import UnknownEvent, events_of
 from kvtrail_schema.clock import Clock, ManualClock, SystemClock
-from kvtrail_schema.counters import RECORDER_COST
-from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import AgentHeartbeat, AgentStarted, AgentStopped, ClockStepped, CounterSampled, Event
 from kvtrail_schema.identity import Epoch, RequestId, StepId
-from kvtrail_schema.kinds import Kind
 from kvtrail_schema.reasons import AgentReason
 
 from tests.agent.waiting import wait_for
@@ -79,47 +75,6 @@ def test_nothing_is_emitted_when_nothing_happens(private_dir: Path) -> None:
     assert kinds[-1] is AgentStopped
     assert {AgentHeartbeat, CounterSampled} >= set(kinds[1:-1])
     assert list((private_dir / "rings").iterdir()) == []
-
-
-def test_beats_say_what_recording_took(private_dir: Path) -> None:
-    """What emitting took of the engine's time is counted, of single events and of rows: some of the time of a loop that does
-    nothing else, never much more than all of it, and nothing while nothing is recorded.
-    """
-    if writer_in_use() is WriterKind.PYTHON:
-        return  # it does not time itself: see the next test
-    recorder = start_unshipped(private_dir, heartbeat_interval_ms=60_000, slot_count=1 << 16)
-    begin_ns, before_ns = time.perf_counter_ns(), cost_of(recorder)
-    for number in range(30_000):
-        recorder.step_started(StepId(number))
-    middle_ns, events_ns = time.perf_counter_ns(), cost_of(recorder)
-    for _ in range(500):
-        recorder.emit_blocks(Kind.BLOCK_CREATED, range(1, 60), range(59), tier=Tier.GPU)
-    end_ns, rows_ns = time.perf_counter_ns(), cost_of(recorder)
-    time.sleep(0.01)
-    still_ns = cost_of(recorder)
-    recorder.close()
-
-    assert 0.02 < (events_ns - before_ns) / (middle_ns - begin_ns) < 2
-    assert 0.02 < (rows_ns - events_ns) / (end_ns - middle_ns) < 2
-    assert rows_ns == still_ns
-
-
-def cost_of(recorder: Recorder) -> int:
-    """The recorder's count of its own cost."""
-    cost_ns = recorder._cost_ns()
-    assert cost_ns is not None
-    return cost_ns
-
-
-def test_the_cost_is_an_event(private_dir: Path) -> None:
-    """Beside each heartbeat stands the counter that dashboards and `OBSERVER_COST` read; the writer in Python has none."""
-    recorder = start_unshipped(private_dir)
-    wait_for(lambda: recorder.produced >= 8, "three heartbeats")
-    recorder.close()
-    told = [event.value for event in recorded(recorder) if isinstance(event, CounterSampled) and event.text == RECORDER_COST]
-
-    assert told == sorted(told)
-    assert (len(told) >= 2) is (writer_in_use() is not WriterKind.PYTHON)
 
 
 def test_events_arrive_in_their_order(private_dir: Path) -> None:
