@@ -97,9 +97,9 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     `outcome` says in a word what came of it. `window` is None where no spike was found; figures are None where they are not
     known, and `why_not` says why. `exemplars` are the requests that show it best by the engine's own texts for them, or as
     `epoch:rank:number` where it gives none; `exemplar_requests` are the same ones by that alone, which names no other.
-    `notes` are what else a reader has to know: quantiles that are not known, requests that the reference has nothing like. `other_spikes` are those of a searched run that are not explained here: ask for each by its
-    window. Monotonic times plus `clock_offset_ns` are wall times; it is None where they are of several
-    clocks, or of a file.
+    `notes` are what else a reader has to know: quantiles that are not known, requests that the reference has nothing like.
+    `other_spikes` are those of a searched run that are not explained here: ask for each by its window. Monotonic times plus
+    `clock_offset_ns` are wall times; it is None where they are of several clocks, or of a file.
     """
 
     outcome: Outcome = Outcome.UNDECIDED

@@ -12,6 +12,7 @@ from kvtrail_collector.attribution_tail import Excess
 from kvtrail_collector.blame_accounts import Blame
 from kvtrail_collector.bootstrap import Resamples
 from kvtrail_collector.facts import Op, RequestFacts
+from kvtrail_collector.facts_join import find_ops
 from kvtrail_collector.facts_ops import op_structs
 from kvtrail_collector.facts_rows import BoolArray, IntArray
 from kvtrail_collector.ledger_parts import Component
@@ -55,8 +56,13 @@ class Case:
 
     @cached_property
     def tail_op_places(self) -> IntArray:
-        """Where the transfers of the tail's requests stand, in the order of the tail."""
-        return self.recording.ops_of(self.tail_places)
+        """Where the transfers that the tail's requests waited for stand: their own in the order of the tail, then others'."""
+        own, shared = self.recording.ops_of(self.tail_places), [op for facts in self.tail for op in facts.shared_ops]
+        if not shared:
+            return own
+        stream, numbers = np.array([op.stream for op in shared]), np.array([op.op for op in shared], dtype=np.uint64)
+        others = np.setdiff1d(find_ops(self.recording.ops, stream, numbers), np.append(own, -1))
+        return np.concatenate([own, others])
 
     def tail_ops(self, tier: Tier) -> list[Op]:
         """The transfers of the tail's requests that a tier was the slower end of."""

@@ -92,8 +92,11 @@ def find_request(recording: Recording, request: RequestId | str) -> RequestFacts
 
 
 def _waited_on(recording: Recording, facts: RequestFacts) -> tuple[WaitedOn, ...]:
-    """Whom the request's own loads stood in queues behind, longest first. Its write-backs held it up nowhere."""
-    loads = [op for op in facts.ops if op.direction is Direction.LOAD]
+    """Whom the loads that it waited for stood in queues behind, longest first: its own, and those of others that it named.
+
+    Its write-backs held it up nowhere.
+    """
+    loads = [op for op in (*facts.ops, *facts.shared_ops) if op.direction is Direction.LOAD]
     if not loads:
         return ()
     blame = Blame(recording)

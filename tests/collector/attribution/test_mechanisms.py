@@ -10,6 +10,7 @@ from kvtrail_collector.attribution import attribute
 from kvtrail_collector.attribution_shapes import Attribution, Outcome
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import (
+    CopyWaited,
     Event,
     Evicted,
     LookupFinished,
@@ -311,3 +312,30 @@ def test_stray_blocks_are_no_tier_that_fills() -> None:
         loads.leave(at_ns)
 
     assert "HIT_RATE_MISLEADS" == first_code(loads.events)
+
+
+def shared() -> list[Event]:
+    """Requests wait by name for loads that nobody began for them; within the window a neighbour's reads stand before those."""
+    loads, random = Loads(), np.random.default_rng(23)
+    for number, at_ns in arrivals(6, 25):
+        queue_ns = int(random.exponential(90 * MS)) if is_ill(at_ns) else 0
+        req, begun_ns = RequestId(number), at_ns + MS // 3
+        if random.random() < 0.4:
+            loaded_ns = loads.read(begun_ns, (queue_ns, 10 * MS), number)
+            wait = CopyWaited(t_ns=loaded_ns, req=req, wait_ns=loaded_ns - begun_ns, op=OpId(loads.ops), tier=Tier.NVME)
+            loads.events += [RequestWaiting(t_ns=begun_ns, req=req, reason=WaitReason.KV_LOAD), wait]
+        else:
+            loaded_ns = begun_ns
+        loads.events.append(RequestArrived(t_ns=at_ns, req=req, tokens=64, ns=TENANT, text=f"r{number}"))
+        loads.events += step(number, loaded_ns, loaded_ns + 5 * MS)
+    for at_ns in range(WINDOW[0], WINDOW[1], SECOND // 100):
+        loads.read(at_ns, (80 * MS, 10 * MS), 900_000, ns=NEIGHBOUR)
+    return loads.events
+
+
+def test_a_queue_before_loads_of_others_has_an_owner() -> None:
+    """Who waits by name for what others began stood in the queue all the same: verdict and blame say behind whom."""
+    answer = answer_to(shared())
+
+    assert ["TIER_QUEUE"] == [verdict.code for verdict in answer.verdicts]
+    assert sum(row.waited_ns for row in answer.blame) > SECOND

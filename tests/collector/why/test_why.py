@@ -1,14 +1,18 @@
 """Why one request was slow: everything that is known of it, in one answer."""
 
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from kvtrail_collector.facts_build import Recording, recording_of_events, recording_of_table
 from kvtrail_collector.ledger_parts import Component, Part
 from kvtrail_collector.why import Why, why_recording
 from kvtrail_collector.why_chain import links_from
-from kvtrail_schema.identity import RequestId
+from kvtrail_schema.enums import Tier
+from kvtrail_schema.events import CopyWaited, RequestArrived, RequestFirstToken, SwapInLoaded, SwapInQueued
+from kvtrail_schema.identity import Epoch, OpId, Rank, RequestId, Seq, Stream
 from kvtrail_schema.jsonl import id_of, read_file, read_lines
 
 from tests.collector.attribution.synthetic import stream_table
@@ -29,6 +33,26 @@ def answer_of_story(recording: Recording) -> Why:
     found = why_recording(recording, "r")
     assert found is not None
     return found
+
+
+def test_a_load_that_another_began_has_its_queue_told() -> None:
+    """A request that waits by name for somebody else's load hears behind whose work that load stood."""
+    one, two, queued_ns = OpId(1), OpId(2), 10 * MS
+    reads: dict[str, Any] = {"src": Tier.NVME, "dst": Tier.GPU}
+    events = [
+        RequestArrived(t_ns=0, req=RequestId(1), tokens=64, text="r"),
+        SwapInQueued(t_ns=queued_ns - MS, op=one, req=RequestId(9), **reads),
+        SwapInQueued(t_ns=queued_ns, op=two, req=RequestId(8), **reads),
+        SwapInLoaded(t_ns=queued_ns + 20 * MS, op=one, req=RequestId(9), queue_ns=0, io_ns=21 * MS, **reads),
+        SwapInLoaded(t_ns=queued_ns + 25 * MS, op=two, req=RequestId(8), queue_ns=20 * MS, io_ns=5 * MS, **reads),
+        CopyWaited(t_ns=queued_ns + 25 * MS, req=RequestId(1), wait_ns=25 * MS, op=two),
+        RequestFirstToken(t_ns=40 * MS, req=RequestId(1)),
+    ]
+    numbered = [msgspec.structs.replace(event, seq=Seq(seq)) for seq, event in enumerate(events, start=1)]
+    found = why_recording(recording_of_events(numbered, Stream("e", Epoch(1), Rank(0))), "r")
+
+    assert found is not None
+    assert [(1, 20 * MS)] == [(item.op, item.ns) for item in found.waited_on]
 
 
 def test_parts(answer: Why) -> None:
