@@ -61,13 +61,14 @@ def accuracy(  # noqa: PLR0917 - one parameter a flag
 ) -> None:
     """Strike the engine with known faults, diagnose it blindly, and count how often the first verdict is right.
 
-    Ends with 0 where the figures are as good as they should be, else with 1. May be interrupted and started again: a run
-    that is in the results file is not made again.
+    Ends with 0 where the figures are as good as they should be, with 1 where one is not, with 3 where there is nothing to tell
+    one by. May be interrupted and started again: a run that is in the results file is not made again, unless other code
+    judged it.
     """
     if count not in set(SeedChoice):
         message = f"--count {count}: one of all, even, odd"
         raise InputInvalid(message)
-    from kvtrail_cli.drill.accuracy import AccuracyChoice, run_accuracy  # noqa: PLC0415 - loads torch
+    from kvtrail_cli.drill.accuracy import AccuracyChoice, Standing, run_accuracy  # noqa: PLC0415 - loads torch
 
     choice = AccuracyChoice(
         live=live,
@@ -83,14 +84,15 @@ def accuracy(  # noqa: PLR0917 - one parameter a flag
         again=again,
     )
     with progress("drill accuracy: runs") as advance:
-        answer, is_good = run_accuracy(choice, advance, note)
+        answer, standing = run_accuracy(choice, advance, note)
     if json:
         print_json(answer)
     else:
         from kvtrail_cli.drill.view import accuracy_view  # noqa: PLC0415 - only people need it
 
         OUT.print(accuracy_view(answer))
-    raise typer.Exit(Exit.GOOD if is_good else Exit.BAD)
+    ends = {Standing.GOOD: Exit.GOOD, Standing.SHORT: Exit.BAD, Standing.UNKNOWN: Exit.UNDECIDED}
+    raise typer.Exit(ends[standing])
 
 
 @APP.command(name="all")

@@ -1,6 +1,10 @@
-"""The results file: one JSON line a run, appended when the run is over, so that a run that is there is not made again."""
+"""The results file: one JSON line a run, appended when the run is over, so that a run that is there is not made again.
+
+One that other code judged, or that was made from something else, is as good as not there.
+"""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -12,14 +16,14 @@ from kvtrail_cli.errors import InputInvalid
 class Results:
     """Used by one process at a time. Killed in the middle of a line, it has all lines before."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, judged_by: str) -> None:
         self._path = path
-        self._runs = _read(path)
+        self._judged_by = judged_by
+        self._runs = {name: run for name, run in _read(path).items() if run.judged_by == judged_by}
 
-    @property
-    def runs(self) -> list[Run]:
-        """Every run so far; of one that was judged again, the last judgement."""
-        return list(self._runs.values())
+    def of(self, names: Iterable[str]) -> list[Run]:
+        """Those of some runs that are there; of one that was judged again, the last judgement."""
+        return [self._runs[name] for name in names if name in self._runs]
 
     def has(self, name: str) -> bool:
         """Whether a run is there."""
@@ -27,6 +31,7 @@ class Results:
 
     def add(self, run: Run) -> None:
         """Keep a run: on the disk when this returns."""
+        run = msgspec.structs.replace(run, judged_by=self._judged_by)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(run) + b"\n")
@@ -48,6 +53,6 @@ def _read(path: Path) -> dict[str, Run]:
     try:
         runs = [msgspec.json.decode(line, type=Run) for line in whole]
     except msgspec.MsgspecError as error:
-        message = f"{path} is no file of results ({error}): name another one by --results"
+        message = f"{path} is no file of results ({error}): name another folder by --dir"
         raise InputInvalid(message) from error
     return {run.name: run for run in runs}

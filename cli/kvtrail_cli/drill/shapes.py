@@ -8,7 +8,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     `faults` are the faults that were injected; `mix-shift` among them says that the load shifted too. `lift` is by how much
     the tail grew in truth, as a share of the reference's; None where it cannot be known. `others_busy` is the share of the
-    machine that other processes took during a live run.
+    machine that other processes took during a live run. `judged_by` is the fingerprint of the code that judged it.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     unattributed_p99: float | None = None
     seconds: float = 0.0
     others_busy: float | None = None
+    judged_by: str | None = None
 
 
 class Rate(msgspec.Struct, frozen=True):

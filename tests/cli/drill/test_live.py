@@ -45,7 +45,7 @@ def test_a_run_that_is_there_is_not_made_again(recorded_flood: Path) -> None:
     plan = LivePlan(("tenant-flood",), (Strength.MILD,), (1,))
     told: list[str] = []
     for _ in range(2):
-        results = Results(recorded_flood / "results.jsonl")
+        results = Results(recorded_flood / "results.jsonl", "v1")
         run_live(plan, recorded_flood, results, lambda _done, _total: None, lambda judged: told.append(judged.run.name))
 
     assert told == ["tenant-flood-mild-1"]

@@ -1,5 +1,7 @@
 """Precision, recall and false alarms: who is counted where."""
 
+import pytest
+from kvtrail_cli.drill.accuracy import GENERATED, LIVE, Standing, standing_of
 from kvtrail_cli.drill.score import Seeds, accuracy_of, rate
 from kvtrail_cli.drill.shapes import Cell, Run
 
@@ -29,6 +31,28 @@ def test_an_abstention_costs_recall_alone() -> None:
     assert (2, 3) == (answer.top1_precision.count, answer.top1_precision.of)
     assert (2, 4) == (answer.top1_recall.count, answer.top1_recall.of)
     assert answer.abstained == 1
+
+
+GOOD_RUNS = [run("a", "A", right=True), run("mix-shift+b", "B", right=True), run("none", None, right=True)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "live", "generated"),
+    [
+        (GOOD_RUNS, Standing.GOOD, Standing.GOOD),
+        (GOOD_RUNS[:2], Standing.GOOD, Standing.UNKNOWN),
+        ([], Standing.UNKNOWN, Standing.UNKNOWN),
+        ([GOOD_RUNS[2]], Standing.UNKNOWN, Standing.UNKNOWN),
+        ([*GOOD_RUNS, run("c", "X")], Standing.SHORT, Standing.SHORT),
+        ([*GOOD_RUNS, run("none", "A")], Standing.GOOD, Standing.SHORT),
+        ([run("c", "X")], Standing.SHORT, Standing.SHORT),
+    ],
+    ids=["all", "no healthy run", "nothing", "only healthy", "wrong", "false alarm", "wrong alone"],
+)
+def test_figures_of_nothing_are_not_good(runs: list[Run], live: Standing, generated: Standing) -> None:
+    """What is short is short; what nothing was measured of is unknown, and never as it should be."""
+    assert live is standing_of(accuracy_of("live", runs), LIVE)
+    assert generated is standing_of(accuracy_of("generated", runs), GENERATED)
 
 
 def test_a_false_alarm_is_said_of_a_healthy_run() -> None:

@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
-from kvtrail_cli.drill.accuracy import AccuracyChoice, live_plan, run_accuracy
+from kvtrail_cli.drill.accuracy import AccuracyChoice, Standing, live_plan, run_accuracy
 
 from tests.packages import ROOT
 
@@ -31,7 +32,7 @@ def test_the_answer_has_its_published_shape(tmp_path: Path) -> None:
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
-    """Asked again for more, only what is missing is made, by two processes as by one, and all of it is summed up."""
+    """Asked again for more, only what is missing is made, by two processes as by one; what was asked for is summed up."""
     told: list[str] = []
     for populations in (1, 3, 3):
         choice = AccuracyChoice(
@@ -47,8 +48,10 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
         )
         answer, _ = run_accuracy(choice, lambda _done, total: told.append(str(total)), told.append)
     path = tmp_path / "generated" / "results.jsonl"
+    less, standing = run_accuracy(replace(choice, populations=1), lambda _done, _total: None, told.append)
 
     assert answer.runs == 3
+    assert (1, Standing.UNKNOWN) == (less.runs, standing)  # what was not asked for does not count
     assert [40, 41, 42] == [json.loads(line)["seed"] for line in path.read_text(encoding="utf-8").splitlines()]
 
 
