@@ -52,7 +52,7 @@ def timeline(cursor: duckdb.DuckDBPyConnection, chosen: Chosen) -> list[Process]
     between = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
     rows = cursor.execute(_STREAMS, {"streams": chosen.streams}).fetchall()
     found = {row[0]: Process(row[1], row[2], row[3], [], []) for row in rows}
-    for row in _bounded(cursor.execute(_REQUESTS, chosen._asdict()).fetchall()):
+    for row in _bounded(cursor.execute(_REQUESTS, chosen.values()).fetchall()):
         found[row[0]].slices.extend(_request(row, chosen.end_ns))
     for row in _bounded(cursor.execute(_OPS, between).fetchall()):
         found[row[0]].slices.extend(_op(row, chosen.end_ns))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import duckdb
 
@@ -20,6 +20,10 @@ SELECT stream_id, coalesce(wall_ns - monotonic_ns, 0), coalesce(heard_wall_ns, 0
 FROM streams LEFT JOIN stream_marks USING (stream_id) LEFT JOIN requests USING (stream_id)
 WHERE stream_id IN (SELECT unnest($streams::INTEGER[])) GROUP BY ALL
 """
+_MARKS: Final = """
+SELECT stream_id, wall_ns - monotonic_ns, wall_ns FROM stream_marks
+WHERE stream_id IN (SELECT unnest(?::INTEGER[])) AND wall_ns IS NOT NULL
+"""
 _SAME_CLOCK_NS: Final = 1_000_000_000
 APART_NS: Final = 60_000_000_000
 """Offsets of one clock drift by less, as wall clocks are set right; a host that starts anew begins its clock anew."""
@@ -34,6 +38,14 @@ class OneClock(NamedTuple):
     notes: tuple[str, ...]
 
 
+class _Mark(NamedTuple):
+    """The newest word of a stream: the moment at which its clock was 0, and when it spoke, both as times of day."""
+
+    stream: StreamRow
+    offset_ns: int
+    wall_ns: int
+
+
 class _Heard(NamedTuple):
     """What is known of one stream: its clock, and how many requests it has, in all and in the window."""
 
@@ -42,6 +54,9 @@ class _Heard(NamedTuple):
     heard_ns: int
     requests: int
     in_window: int
+
+
+_Told = TypeVar("_Told", _Mark, _Heard)
 
 
 def clock_offset_ns(cursor: duckdb.DuckDBPyConnection, wanted: list[StreamRow]) -> int | None:
@@ -77,6 +92,31 @@ def one_clock(
     return OneClock([one.stream for one in chosen], tuple(told))
 
 
+def clocks_of(cursor: duckdb.DuckDBPyConnection, wanted: Sequence[StreamRow], start_ns: int | None) -> list[StreamRow]:
+    """The streams, engine by engine, whose clocks run now, or ran when a stretch of time began that those do not reach.
+
+    A host that starts anew begins its clock anew: what was before it lies on the same monotonic times as what is now. Clocks of
+    several hosts that run beside each other stay. Cheap: the books alone.
+    """
+    ids = [stream.stream_id for stream in wanted]
+    rows = {row[0]: row[1:] for row in cursor.execute(_MARKS, [ids]).fetchall()}
+    told = [_Mark(stream, *rows[stream.stream_id]) for stream in wanted if stream.stream_id in rows]
+    kept = {stream.stream_id for stream in wanted} - rows.keys()
+    for engine in {one.stream.engine for one in told}:
+        clocks = _clocks([one for one in told if one.stream.engine == engine])
+        reach = [own for own in clocks if start_ns is None or any(one.wall_ns - one.offset_ns >= start_ns for one in own)]
+        kept |= {one.stream.stream_id for own in _running(reach or clocks) for one in own}
+    return [stream for stream in wanted if stream.stream_id in kept]
+
+
+def _running(clocks: Sequence[list[_Mark]]) -> list[list[_Mark]]:
+    """The clocks that spoke as lately as any, and after the newest of them began."""
+    last = {place: max(one.wall_ns for one in own) for place, own in enumerate(clocks)}
+    newest = max(last, key=last.__getitem__)
+    since_ns = max(last[newest] - APART_NS, min(one.offset_ns for one in clocks[newest]))
+    return [own for place, own in enumerate(clocks) if place == newest or last[place] > since_ns]
+
+
 def _heard(cursor: duckdb.DuckDBPyConnection, wanted: Sequence[StreamRow], window: tuple[int, int] | None) -> list[_Heard]:
     """What is known of each stream, in the order given."""
     start_ns, end_ns = window or (None, None)
@@ -85,9 +125,9 @@ def _heard(cursor: duckdb.DuckDBPyConnection, wanted: Sequence[StreamRow], windo
     return [_Heard(stream, *rows[stream.stream_id]) for stream in wanted]
 
 
-def _clocks(heard: Sequence[_Heard]) -> list[list[_Heard]]:
+def _clocks(heard: Sequence[_Told]) -> list[list[_Told]]:
     """Streams by their clocks."""
-    clocks: list[list[_Heard]] = []
+    clocks: list[list[_Told]] = []
     for one in sorted(heard, key=lambda each: each.offset_ns):
         if clocks and one.offset_ns - clocks[-1][-1].offset_ns <= APART_NS:
             clocks[-1].append(one)

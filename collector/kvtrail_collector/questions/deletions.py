@@ -18,14 +18,14 @@ WITH wanted AS (
     SELECT engine, epoch, rank, seq, id, reason, "text", t_ns, wall_ns - monotonic_ns AS offset_ns
     FROM events JOIN streams USING (stream_id) JOIN stream_marks USING (stream_id)
     WHERE kind = {Kind.INVALIDATION_REQUESTED.value} AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns
-    ORDER BY t_ns DESC LIMIT {MOST_DELETIONS}
+    ORDER BY t_ns + offset_ns DESC LIMIT {MOST_DELETIONS}
 ), gone AS (
     SELECT engine, epoch, cause AS id, tier, count(*) AS copies, max(t_ns) AS last_ns
     FROM events JOIN streams USING (stream_id) WHERE kind = {Kind.INVALIDATED.value} AND {IN_STREAMS} GROUP BY ALL
 )
 SELECT engine, epoch, wanted.rank, wanted.seq, reason, "text", t_ns, t_ns + offset_ns,
     list(struct_pack(tier, copies) ORDER BY tier) FILTER (copies IS NOT NULL), max(last_ns - t_ns)
-FROM wanted LEFT JOIN gone USING (engine, epoch, id) GROUP BY ALL ORDER BY t_ns DESC
+FROM wanted LEFT JOIN gone USING (engine, epoch, id) GROUP BY ALL ORDER BY t_ns + offset_ns DESC
 """  # noqa: S608  # constants of ours
 
 
@@ -53,7 +53,7 @@ class Deletion(msgspec.Struct, frozen=True):
 
 def deletions(cursor: duckdb.DuckDBPyConnection, chosen: Chosen) -> list[Deletion]:
     """The newest invalidations, at most `MOST_DELETIONS`."""
-    values = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
+    values = {"streams": chosen.of_all_time, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
     return [_deletion(row) for row in cursor.execute(_DELETIONS, values).fetchall()]
 
 

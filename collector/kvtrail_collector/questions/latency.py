@@ -83,9 +83,9 @@ def latency(
     cursor: duckdb.DuckDBPyConnection, chosen: Chosen, objective: Objective, points: int, device: str | None
 ) -> Latency:
     """Latency of a scope in at most so many buckets. Three passes over its requests."""
-    extent = cursor.execute(_EXTENT, chosen._asdict()).fetchone()
+    extent = cursor.execute(_EXTENT, chosen.values()).fetchone()
     width_ns = bucket_ns(extent, points)
-    values = {**chosen._asdict(), **objective._asdict(), "bucket_ns": width_ns}
+    values = {**chosen.values(), **objective._asdict(), "bucket_ns": width_ns}
     series = [LatencyBucket(row[0], row[1], _figures(row[2:])) for row in cursor.execute(_SERIES, values).fetchall()]
     total = cursor.execute(_TOTAL, values).fetchone()
     assert total is not None, "an aggregate always has a row"

@@ -145,7 +145,7 @@ def prefetch_flow(
     """What became of the prefetches that were issued in a scope. Six passes over the few kinds that tell it."""
     between = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
     width_ns = bucket_ns(cursor.execute(_EXTENT, between).fetchone(), points)
-    values = chosen._asdict()
+    values = chosen.values()
     total = cursor.execute(_TOTAL, values).fetchone()
     times = cursor.execute(_TIMES, values).fetchone()
     assert total is not None, "an aggregate always has a row"

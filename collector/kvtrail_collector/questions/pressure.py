@@ -8,15 +8,16 @@ import duckdb
 import msgspec
 from kvtrail_schema.kinds import Kind
 
-from kvtrail_collector.questions.scope import IN_STREAMS, Chosen
+from kvtrail_collector.questions.scope import Chosen, newest_of
 from kvtrail_collector.questions.words import reason_name, tier_name
 
 _MOST: Final = 50
 _DEGRADE: Final = f"{Kind.DEGRADE_REQUESTED.value}, {Kind.DEGRADE_APPLIED.value}, {Kind.DEGRADE_CLEARED.value}"
 _PUSHES: Final = f"{Kind.BACKPRESSURE_ON.value}, {Kind.BACKPRESSURE_OFF.value}"
-_NEWEST: Final = f"""
-stream_id IN (SELECT max(stream_id) FROM streams WHERE {IN_STREAMS} GROUP BY engine, rank)
-"""  # noqa: S608  # constants of ours
+_ALIVE: Final = ", ".join(
+    str(kind.value) for kind in (Kind.AGENT_STARTED, Kind.AGENT_HEARTBEAT, Kind.MANIFEST_DECLARED, Kind.CAPACITY_SAMPLED)
+)
+_NEWEST: Final = f"stream_id IN ({newest_of(f'kind IN ({_DEGRADE}, {_PUSHES}, {_ALIVE})')})"
 # The newest word on each action, and on each layer, is how it stands: a word of the process that runs now, since nothing holds
 # back one that has ended. The wish to release an action is told under a text of its own, and is no action.
 _ACTIONS: Final = f"""

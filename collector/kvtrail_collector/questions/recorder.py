@@ -39,7 +39,7 @@ SELECT engine, epoch, rank, produced, state, heard_wall_ns, wall_ns, heard_wall_
     (SELECT max(t_ns) FROM events WHERE events.stream_id = stream_marks.stream_id AND kind = {Kind.AGENT_HEARTBEAT.value})
         + wall_ns - monotonic_ns, cost_share
 FROM stream_marks JOIN streams USING (stream_id) LEFT JOIN costs USING (stream_id)
-WHERE {IN_STREAMS} ORDER BY heard_wall_ns DESC, engine, rank LIMIT 200
+WHERE stream_id IN (SELECT unnest($all_streams::INTEGER[])) ORDER BY heard_wall_ns DESC, engine, rank LIMIT 200
 """  # noqa: S608  # constants of ours
 
 
@@ -92,7 +92,7 @@ def recorder(cursor: duckdb.DuckDBPyConnection, chosen: Chosen, points: int, now
     extent = cursor.execute(_EXTENT, values).fetchone()
     width_ns = bucket_ns(extent, points)
     series = cursor.execute(_SERIES, {**values, "bucket_ns": width_ns}).fetchall()
-    found = cursor.execute(_STREAMS, values).fetchall()
+    found = cursor.execute(_STREAMS, {**values, "all_streams": [*chosen.streams, *chosen.left_out]}).fetchall()
     return Recorder(
         now_wall_ns=now_wall_ns,
         bucket_ms=width_ns // 1_000_000,

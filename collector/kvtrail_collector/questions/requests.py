@@ -10,6 +10,7 @@ import duckdb
 import msgspec
 
 from kvtrail_collector.questions.rows import StreamRow
+from kvtrail_collector.questions.scope import Chosen
 
 
 class Order(Enum):
@@ -17,14 +18,6 @@ class Order(Enum):
 
     TTFT = "ttft"
     ARRIVAL = "arrival"
-
-
-class Span(NamedTuple):
-    """Arrivals in [start, end) on the engine's monotonic clock, of one engine or of all; absent bounds are open."""
-
-    start_ns: int | None = None
-    end_ns: int | None = None
-    engine: str | None = None
 
 
 class RequestRow(msgspec.Struct, frozen=True):
@@ -65,8 +58,8 @@ class Found(NamedTuple):
 
 _WITHIN: Final = """
 FROM requests JOIN streams USING (stream_id) JOIN stream_marks USING (stream_id)
-WHERE arrived_ns IS NOT NULL AND ($start_ns IS NULL OR arrived_ns >= $start_ns)
-    AND ($end_ns IS NULL OR arrived_ns < $end_ns) AND ($engine IS NULL OR engine = $engine)
+WHERE arrived_ns IS NOT NULL AND arrived_ns >= $start_ns AND arrived_ns < $end_ns
+    AND stream_id IN (SELECT unnest($streams::INTEGER[]))
 """
 _LIST: Final = f"""
 SELECT req, "text", engine, epoch, rank, arrived_ns, arrived_ns + (wall_ns - monotonic_ns),
@@ -98,16 +91,21 @@ _NUMBER: Final = re.compile(r"\d{1,20}", re.ASCII)
 _IDS: Final = 2**64
 
 
-def list_requests(cursor: duckdb.DuckDBPyConnection, span: Span, order: Order, limit: int) -> list[RequestRow]:
-    """The first `limit` requests of an order."""
-    found = cursor.execute(f"{_LIST} {_ORDER_BY[order]}", {**span._asdict(), "limit": limit})
+def list_requests(cursor: duckdb.DuckDBPyConnection, chosen: Chosen, order: Order, limit: int) -> list[RequestRow]:
+    """The first `limit` requests of an order, of all tenants and models."""
+    found = cursor.execute(f"{_LIST} {_ORDER_BY[order]}", {**_values(chosen), "limit": limit})
     return [RequestRow(*row) for row in found.fetchall()]
 
 
-def request_series(cursor: duckdb.DuckDBPyConnection, span: Span, bucket_ns: int) -> list[SeriesRow]:
+def request_series(cursor: duckdb.DuckDBPyConnection, chosen: Chosen, bucket_ns: int) -> list[SeriesRow]:
     """Counts and quantiles of TTFT by bucket of arrival; buckets in which nothing arrived are left out."""
-    found = cursor.execute(_SERIES, {**span._asdict(), "bucket_ns": bucket_ns})
+    found = cursor.execute(_SERIES, {**_values(chosen), "bucket_ns": bucket_ns})
     return [SeriesRow(*row) for row in found.fetchall()]
+
+
+def _values(chosen: Chosen) -> dict[str, object]:
+    """What both ask of, for SQL."""
+    return {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
 
 
 def find_request(

@@ -8,6 +8,7 @@ import duckdb
 import msgspec
 from kvtrail_schema.kinds import Kind
 
+from kvtrail_collector.questions.clocks import clocks_of
 from kvtrail_collector.questions.rows import StreamRow, streams
 
 EARLIEST_NS: Final = -(2**63)
@@ -38,22 +39,48 @@ class Namespace(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A scope as values for SQL: streams, namespaces (all of them, where neither tenant nor model narrows), and bounds."""
+    """A scope as values for SQL: streams, namespaces (all of them, where neither tenant nor model narrows), and bounds.
+
+    `left_out` are streams of the same engine and rank on clocks of before: their monotonic times are others.
+    """
 
     streams: list[int]
     every_namespace: bool
     namespaces: list[int]
     start_ns: int
     end_ns: int
+    left_out: tuple[int, ...] = ()
+
+    @property
+    def of_all_time(self) -> list[int]:
+        """The streams of every clock, for what is told in times of day; of a stretch of time those of its own clock."""
+        is_open = (self.start_ns, self.end_ns) == (EARLIEST_NS, LATEST_NS)
+        return [*self.streams, *self.left_out] if is_open else self.streams
+
+    def values(self) -> dict[str, object]:
+        """The parameters of the terms below."""
+        return {name: value for name, value in self._asdict().items() if name != "left_out"}
 
 
 IN_STREAMS: Final = "stream_id IN (SELECT unnest($streams::INTEGER[]))"
+
+
+def newest_of(condition: str) -> str:
+    """The query of the process, of each engine and rank, whose event of a condition is the newest in time of day.
+
+    Processes are not numbered in the order in which they ran: what one kept while it could not send comes late.
+    """
+    last = "max(t_ns) + any_value(coalesce(wall_ns - monotonic_ns, 0))"
+    return f"""
+    SELECT stream_id FROM events JOIN streams USING (stream_id) LEFT JOIN stream_marks USING (stream_id)
+    WHERE {condition} AND {IN_STREAMS} AND t_ns < $end_ns GROUP BY engine, rank, stream_id
+    QUALIFY row_number() OVER (PARTITION BY engine, rank ORDER BY {last} DESC, stream_id DESC) = 1
+    """  # noqa: S608  # constants of ours
+
+
 NEWEST_SAMPLED: Final = f"""
-stream_id IN (
-    SELECT max(stream_id) FROM events JOIN streams USING (stream_id)
-    WHERE kind = {Kind.CAPACITY_SAMPLED.value} AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns GROUP BY engine, rank
-)
-"""  # noqa: S608  # constants of ours
+stream_id IN ({newest_of(f"kind = {Kind.CAPACITY_SAMPLED.value} AND t_ns >= $start_ns")})
+"""  # constants of ours
 """Of each engine and rank the newest process that sampled its tiers in this time: what an ended one held, nobody holds."""
 IN_NAMESPACES: Final = "($every_namespace OR ns IN (SELECT unnest($namespaces::UBIGINT[])))"
 
@@ -77,12 +104,17 @@ def namespaces_of(cursor: duckdb.DuckDBPyConnection, stream_ids: list[int]) -> l
 
 
 def choose(cursor: duckdb.DuckDBPyConnection, scope: Scope) -> Chosen:
-    """The values of a scope, for SQL. Two short queries."""
-    stream_ids = [one.stream_id for one in streams_of(cursor, scope)]
+    """The values of a scope, for SQL. Three short queries."""
+    known = streams_of(cursor, scope._replace(rank=None))
+    on_clock = {one.stream_id for one in clocks_of(cursor, known, scope.start_ns)}
+    own = [one.stream_id for one in known if scope.rank in {None, one.rank}]
+    stream_ids = [one for one in own if one in on_clock]
     every = scope.tenant is None and scope.model is None
     fitting = [] if every else [one.ns for one in namespaces_of(cursor, stream_ids) if _fits(one, scope)]
     start_ns = EARLIEST_NS if scope.start_ns is None else scope.start_ns
-    return Chosen(stream_ids, every, fitting, start_ns, LATEST_NS if scope.end_ns is None else scope.end_ns)
+    end_ns = LATEST_NS if scope.end_ns is None else scope.end_ns
+    left_out = tuple(one for one in own if one not in on_clock)
+    return Chosen(stream_ids, every, fitting, start_ns, end_ns, left_out)
 
 
 def _fits(namespace: Namespace, scope: Scope) -> bool:

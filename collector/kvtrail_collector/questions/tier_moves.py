@@ -28,11 +28,16 @@ _OWN: Final = f"""
 own AS (SELECT stream_id, req FROM requests WHERE {IN_STREAMS} AND {IN_NAMESPACES}
     AND arrived_ns >= $start_ns AND arrived_ns < $end_ns)
 """  # noqa: S608  # constants of ours
-# A load is whole when its last block is on the gpu; loads that a prefetch made are nobody's wait.
+# Loads side by side take their time once, and what lies between two restores is no restore; loads that a prefetch made are
+# nobody's wait.
 _RESTORE: Final = f"""
-WITH {_OWN}, loads AS (
-    SELECT stream_id, req, max(closed_ns) - min(queued_ns) AS ns FROM ops
-    WHERE {IN_STREAMS} AND req IS NOT NULL AND prefetch IS NULL AND src > dst AND outcome = {OpOutcome.DONE.value} GROUP BY ALL
+WITH {_OWN}, parts AS (
+    SELECT stream_id, req, closed_ns, CASE WHEN queued_ns IS NOT NULL THEN greatest(queued_ns, max(closed_ns) OVER (
+        PARTITION BY stream_id, req ORDER BY queued_ns, closed_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )) END AS from_ns
+    FROM ops WHERE {IN_STREAMS} AND req IS NOT NULL AND prefetch IS NULL AND src > dst AND outcome = {OpOutcome.DONE.value}
+), loads AS (
+    SELECT stream_id, req, sum(closed_ns - from_ns) FILTER (closed_ns >= from_ns) AS ns FROM parts GROUP BY ALL
 ), sizes AS (
     SELECT stream_id, req, sum(tokens) AS tokens FROM events
     WHERE {IN_STREAMS} AND kind = {Kind.SWAP_IN_LOADED.value} AND dst = {Tier.GPU.value} AND prefetch IS NULL GROUP BY ALL
@@ -120,7 +125,7 @@ def recompute_cost(cursor: duckdb.DuckDBPyConnection, chosen: Chosen) -> Cost:
 
 def _cost(cursor: duckdb.DuckDBPyConnection, sql: str, chosen: Chosen) -> Cost:
     """One cost."""
-    row = cursor.execute(sql + _COST, chosen._asdict()).fetchone()
+    row = cursor.execute(sql + _COST, chosen.values()).fetchone()
     assert row is not None, "an aggregate always has a row"
     return Cost(row[0], row[1], quantiles(row[2]), quantiles(row[3]))
 

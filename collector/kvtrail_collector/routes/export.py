@@ -40,7 +40,9 @@ def export_routes(context: Context) -> APIRouter:
     def parquet(scope: AskedScope) -> Response:
         """Events as a Parquet file."""
         with context.store.read() as cursor:
-            return Response(parquet_file(cursor, choose(cursor, scope)), media_type="application/vnd.apache.parquet")
+            chosen = choose(cursor, scope)
+            chosen = chosen._replace(streams=chosen.of_all_time)
+            return Response(parquet_file(cursor, chosen), media_type="application/vnd.apache.parquet")
 
     return router
 

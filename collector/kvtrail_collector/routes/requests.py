@@ -10,7 +10,9 @@ from fastapi import APIRouter, Depends, Query, Response
 from kvtrail_collector.access import require
 from kvtrail_collector.answers import span_of
 from kvtrail_collector.context import Context
-from kvtrail_collector.questions.requests import Order, RequestRow, SeriesRow, Span, list_requests, request_series
+from kvtrail_collector.questions.requests import Order, RequestRow, SeriesRow, list_requests, request_series
+from kvtrail_collector.questions.scope import Scope as Asked
+from kvtrail_collector.questions.scope import choose
 from kvtrail_collector.replies import reply
 from kvtrail_collector.routes.asked import Moment
 from kvtrail_collector.security import Scope
@@ -52,7 +54,8 @@ def request_routes(context: Context) -> APIRouter:
     ) -> Response:
         """Requests that arrived in [start, end): the worst first, or as they came."""
         with context.store.read() as cursor:
-            rows = list_requests(cursor, Span(start_ns, end_ns, engine), order, limit)
+            chosen = choose(cursor, Asked(engine=engine, start_ns=start_ns, end_ns=end_ns))
+            rows = list_requests(cursor, chosen, order, limit)
         return reply(Requests(rows, context.answers.device(engine)))
 
     @router.get("/v1/requests/{name:path}")
@@ -69,7 +72,8 @@ def request_routes(context: Context) -> APIRouter:
     ) -> Response:
         """Counts and quantiles of TTFT by bucket of arrival."""
         with context.store.read() as cursor:
-            rows = request_series(cursor, Span(start_ns, end_ns, engine), bucket_ms * _NS_PER_MS)
+            chosen = choose(cursor, Asked(engine=engine, start_ns=start_ns, end_ns=end_ns))
+            rows = request_series(cursor, chosen, bucket_ms * _NS_PER_MS)
         return reply(Series(bucket_ms, rows, context.answers.device(engine)))
 
     @router.get("/v1/blocks/{name}")

@@ -43,6 +43,7 @@ def test_the_balance_has_its_published_shape(client: httpx.Client) -> None:
         "in_flight": 0,
         "unaccounted": 5,
         "gaps": [[86, 90]],
+        "lost_before_stored": 0,
     }
 
     assert {"streams": [stream], "balanced": False, "device": None, "schema": 1} == client.get("/v1/loss").json()

@@ -4,7 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
+from kvtrail_schema import events as e
+from kvtrail_schema.enums import Tier
+from kvtrail_schema.events import Event
+from kvtrail_schema.identity import BlockId, OpId, RequestId
 
 from tests.collector.pages.story import BIG, MS, SECOND, story, story_told
 
@@ -65,6 +70,26 @@ def test_tiers_say_how_full_they_are_and_what_restoring_cost(client: httpx.Clien
     assert (move["total_ms"]["p50"], move["queue_p99_ms"], move["io_p99_ms"]) == (40, 10, 30)
     assert (found["restore"]["tokens"], found["restore"]["us_per_token"]["p50"]) == (32, 40_000 / 32)
     assert (found["recompute"]["ms"]["p50"], found["recompute"]["us_per_token"]["p50"]) == (4, 400)
+
+
+def restored_twice() -> Iterator[Event]:
+    """Request 9 loads two blocks side by side, one of them a little longer, and after a minute another one: 20 and 20 ms."""
+    who, began_ns = RequestId(9), 10 * SECOND
+    loads = ((0, 15 * MS), (5 * MS, 20 * MS), (60 * SECOND, 60 * SECOND + 20 * MS))
+    yield e.RequestArrived(req=who, tokens=10, t_ns=began_ns)
+    for number, (queued_ns, loaded_ns) in enumerate(loads):
+        way = {"op": OpId(90 + number), "src": Tier.NVME, "dst": Tier.GPU, "block": BlockId(90 + number), "req": who}
+        yield msgspec.convert({**way, "t_ns": began_ns + queued_ns}, type=e.SwapInQueued)
+        yield msgspec.convert({**way, "bytes": 1, "tokens": 16, "t_ns": began_ns + loaded_ns}, type=e.SwapInLoaded)
+
+
+def test_between_two_restores_nothing_is_restored() -> None:
+    """A request that is restored, computes for a minute and is restored again has waited for its loads alone, and each once."""
+    more = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(restored_twice(), len(story()) + 1)]
+    with story_told(more=more) as client:
+        restore = asked(client, "/v1/tiers", start_ns=10 * SECOND)["restore"]
+
+    assert (40, 48) == (restore["ms"]["p50"], restore["tokens"])
 
 
 def test_tenants_have_their_requests_holdings_and_borders(client: httpx.Client) -> None:

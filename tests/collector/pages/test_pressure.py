@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from kvtrail_collector.questions.pressure import pressure
 from kvtrail_collector.questions.scope import EARLIEST_NS, LATEST_NS, Chosen
 from kvtrail_collector.store import Incoming, Store
@@ -55,5 +56,14 @@ def test_a_process_that_has_ended_is_not_held_back() -> None:
         tell(store, [ASKED, APPLIED, pushes], epoch=1)
         assert ([("stop_prefetch", "applied")], ["nvme"]) == held_back(store)
 
-        tell(store, [ASKED], epoch=2)
+        tell(store, [msgspec.structs.replace(ASKED, t_ns=4)], epoch=2)
         assert ([("stop_prefetch", "requested")], []) == held_back(store)
+
+
+def test_a_process_whose_words_came_late_is_not_the_one_that_runs() -> None:
+    """What an ended one had kept on disk comes after the first words of the next one, and is what it was."""
+    with memory_store() as store:
+        tell(store, [msgspec.structs.replace(ASKED, t_ns=9)], epoch=2)
+        tell(store, [ASKED, APPLIED], epoch=1)
+
+        assert [("stop_prefetch", "requested")] == held_back(store)[0]

@@ -121,6 +121,17 @@ def test_an_ended_process_holds_nothing(client: httpx.Client) -> None:
     assert [{"tier": "nvme", "used_bytes": 100, "quota_bytes": 500}] == account["holdings"]
 
 
+def test_who_was_heard_of_last_is_not_who_runs() -> None:
+    """The ended process had kept its events while it could not send: it comes second, and what it held nobody holds."""
+    with running_collector() as running, httpx.Client(base_url=running.url, timeout=60, trust_env=False) as client:
+        sent(client, after(), engine="anew", epoch=2)
+        sent(client, before(), engine="anew", epoch=1)
+        levels, accounts = asked(client, "/v1/tiers")["levels"]["now"], asked(client, "/v1/tenants")["tenants"]
+
+    assert [100] == [one["level"]["used_bytes"] for one in levels]
+    assert [100] == [one["used_bytes"] for account in accounts for one in account["holdings"]]
+
+
 def test_a_cause_is_of_the_same_process(client: httpx.Client) -> None:
     """The eviction before the restart had the same id, and caused nothing after it."""
     found = asked(client, "/v1/event", epoch=2, rank=0, seq=6)
