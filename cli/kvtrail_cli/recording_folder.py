@@ -14,9 +14,18 @@ if TYPE_CHECKING:
     from kvtrail_collector.store import Store
 
 _SEGMENTS: Final = frozenset({".segment", ".open"})
+_LENGTH_BYTES: Final = 4
 
 
-def is_segment(path: Path) -> bool:
+def is_segment_file(path: Path) -> bool:
+    """Whether a path is one of a recorder's segments: named so, and no text. A segment begins with the length of a frame."""
+    if not _is_named_so(path) or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b"\0" in file.read(_LENGTH_BYTES)
+
+
+def _is_named_so(path: Path) -> bool:
     """Whether a path is named as a recorder names its segments."""
     return path.suffix in _SEGMENTS
 
@@ -41,7 +50,7 @@ def check_recording(folder: Path) -> None:
 
 def _has_segments(folder: Path) -> bool:
     """Whether segments lie in a folder."""
-    return any(is_segment(path) for path in folder.iterdir())
+    return any(_is_named_so(path) for path in folder.iterdir())
 
 
 @contextmanager

@@ -84,6 +84,13 @@ def test_a_recording_is_judged_like_the_file(tmp_path: Path) -> None:
     assert ["CAP_EXCEEDED"] == [verdict["code"] for verdict in json.loads(done.stdout)["verdicts"]]
 
 
+def test_events_may_be_in_a_file_of_any_name(tmp_path: Path) -> None:
+    """JSON Lines are read as such also where a recorder would name a segment so."""
+    (tmp_path / "mine.open").write_text(FIRES.read_text())
+
+    assert 1 == run(str(tmp_path / "mine.open")).returncode
+
+
 def test_what_is_no_recording_is_told_apart(tmp_path: Path) -> None:
     """One of its files, an empty folder, and the folder around one: each error says what to give."""
     around = tmp_path / "around"

@@ -12,7 +12,7 @@ from kvtrail_cli.client import DEFAULT_URL, CollectorClient
 from kvtrail_cli.errors import Exit, InputInvalid
 from kvtrail_cli.options import EngineName, Json, TokenFile, Url
 from kvtrail_cli.output import OUT, print_json
-from kvtrail_cli.recording_folder import check_recording, is_segment, stored_recording
+from kvtrail_cli.recording_folder import check_recording, is_segment_file, stored_recording
 from kvtrail_cli.verdicts_view import verdicts_view
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _of_file(file: Path, thresholds: Path | None) -> Verdicts:
         check_recording(file)
         with stored_recording(file) as store:
             return _judged(store, None, thresholds)
-    if is_segment(file) and file.exists():
+    if is_segment_file(file):
         raise InputInvalid(f"{file} is one file of a recording: give the folder that it lies in, {file.parent}")
     from kvtrail_collector.diagnose_file import diagnose_lines  # noqa: PLC0415 - loads a database only where it is used
 

@@ -241,7 +241,15 @@ class Store:
         for projection in self._projections:
             connection.execute(projection.clear())
             connection.execute(projection.merge_from(ALL))
+        connection.execute(_NOBODYS)
         connection.execute(touch("requests"))
+
+
+_NOBODYS: Final = """
+DELETE FROM request_ledgers
+WHERE NOT EXISTS (FROM requests WHERE requests.stream_id = request_ledgers.stream_id AND requests.req = request_ledgers.req)
+"""
+"""Ledgers of requests of which there is no event: nobody touches those, so nobody would compute them again."""
 
 
 def _connect(path: str, memory_limit: str | None) -> duckdb.DuckDBPyConnection:

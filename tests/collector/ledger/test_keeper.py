@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import duckdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kvtrail_collector.ledger_keeper import LedgerKeeper
@@ -74,3 +75,37 @@ def test_order_of_batches() -> None:
             assert found[0] == found[1]
 
         holds()
+
+
+def test_a_rebuild_computes_the_ledgers_again() -> None:
+    """Ledgers that were damaged, lost or belong to nobody are after a rebuild, and a pass, what the events say."""
+    with Homes() as homes:
+
+        @given(crowds())
+        @settings(max_examples=6)
+        def holds(events: list[Event]) -> None:
+            """For any events."""
+            home = homes.next()
+            keeper = LedgerKeeper(home.store, Now(10**30))
+            home.send(events)
+            for _ in range(PASSES_THAT_SUFFICE):
+                keeper.run_once()
+            before = home.kept()
+            home.store.run(_damage).result()
+
+            assert not before or before != home.kept()
+
+            home.store.rebuild().result()
+            for _ in range(PASSES_THAT_SUFFICE):
+                keeper.run_once()
+
+            assert before == home.kept()
+
+        holds()
+
+
+def _damage(connection: duckdb.DuckDBPyConnection) -> None:
+    """One request of each stream has lost its ledger, others are wrong, and one more has a ledger and no event."""
+    connection.execute("DELETE FROM request_ledgers WHERE req IN (SELECT min(req) FROM request_ledgers GROUP BY stream_id)")
+    connection.execute("UPDATE request_ledgers SET end_ns = end_ns + 1")
+    connection.execute("INSERT INTO request_ledgers SELECT * REPLACE (987654321 AS req) FROM request_ledgers LIMIT 1")
