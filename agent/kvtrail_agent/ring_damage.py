@@ -31,7 +31,8 @@ _RUNNABLE: Final = _table(of_runs=True)
 def readable(
     kinds: npt.NDArray[np.uint8], distances: npt.NDArray[np.uint32], indexes: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.bool_]:
-    """Which of the records in some slots are of a kind that can be read; a row of a run, if its head is.
+    """Which of the records in some slots are of a kind that can be read; a row of a run, if its head is; and not what
+    stands where rows have their head, and cannot be one.
 
     `kinds` and `distances` are those of all slots. Costs a look at one byte a record.
     """
@@ -39,6 +40,10 @@ def readable(
     rows = np.flatnonzero(kinds[indexes] == layout.ROW_KIND)
     heads = (indexes[rows] - distances[indexes[rows]].astype(np.intp)) & (len(kinds) - 1)
     found[rows] = _RUNNABLE[kinds[heads]]
+    headless = rows[~found[rows]]
+    if len(headless):  # nobody told the event that a spoiled kind made of the head
+        first = headless[distances[indexes[headless]] == 1]
+        found[np.isin(indexes, (indexes[first] - 1) & (len(kinds) - 1))] = False
     return found
 
 

@@ -50,9 +50,9 @@ def test_a_run_with_a_spoiled_head_is_a_declared_drop(number: int, private_dir: 
     rest = ring.reader.read_rest()
     ring.close()
 
-    assert list(range(1, 7)) == settled_seqs(rest)
-    assert 1 in rest.table["seq"].to_pylist()
-    assert 6 in rest.table["seq"].to_pylist()
+    assert [1, 6] == rest.table["seq"].to_pylist()
+    assert [2, 3, 4, 5] == sorted(seq for _, _, first, last in dropped_in(rest) for seq in range(first, last + 1))
+    assert {"ENCODE_ERROR"} == {reason for _, reason, _, _ in dropped_in(rest)}
 
 
 def test_a_shipper_goes_on_past_what_it_cannot_read(private_dir: Path) -> None:
