@@ -13,7 +13,14 @@ from kvtrail_engine.testing import CollectingEmitter
 from kvtrail_engine.tiers.queue import TransferQueue
 from kvtrail_engine.tiers.transfer import Transfer
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.events import AdmissionLimited, BackpressureOff, BackpressureOn, RequestWaiting, SwapOutSkipped
+from kvtrail_schema.events import (
+    AdmissionLimited,
+    BackpressureOff,
+    BackpressureOn,
+    RequestWaiting,
+    SwapOutQueued,
+    SwapOutSkipped,
+)
 from kvtrail_schema.identity import OpId
 from kvtrail_schema.lifecycle import fold
 from kvtrail_schema.reasons import AdmissionReason, BackpressureReason, SwapOutSkipReason, WaitReason
@@ -85,7 +92,14 @@ def test_a_full_host_queue_pauses_saves(data_dir: Path, start_engine: StartEngin
     on, off = recorded.of(BackpressureOn), recorded.of(BackpressureOff)
     skipped = [event for event in recorded.of(SwapOutSkipped) if event.reason is SwapOutSkipReason.BACKPRESSURE]
 
-    assert {BackpressureReason.HOST_QUEUE} <= {event.reason for event in on}
+    changes: list[BackpressureOn | BackpressureOff] = [*on, *off]
+    told = sorted((e for e in changes if e.reason is BackpressureReason.HOST_QUEUE), key=lambda event: event.seq)
+    spans = list(zip(told[::2], told[1::2], strict=True))
+    queued = [event.seq for event in recorded.of(SwapOutQueued) if event.dst is Tier.HOST]
+
+    assert spans
+    assert [(BackpressureOn, BackpressureOff)] * len(spans) == [(type(begun), type(ended)) for begun, ended in spans]
+    assert [] == [seq for seq in queued if any(begun.seq < seq < ended.seq for begun, ended in spans)]
     assert len(on) == len(off)
     assert skipped
     assert fold(recorded.events).violations == ()

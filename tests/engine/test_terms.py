@@ -2,6 +2,7 @@
 
 from collections import Counter
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -114,21 +115,22 @@ def test_no_tenant_holds_more_than_its_quota(
     quotas = (TenantQuota(Tier.GPU, 15, "greedy"), TenantQuota(Tier.HOST, 12, "greedy"), TenantQuota(Tier.NVME, 10))
     engine = start_engine(tiny(data_dir, tenant_quotas=quotas, host_low_slots=16))
     random = np.random.default_rng(seed)
-    most: Counter[Tier] = Counter()
+    most: Counter[tuple[Tier, str]] = Counter()
     for _ in range(60):
         tenant = str(random.choice(["greedy", "modest"]))
         rules = (RetentionRule(100),) if tenant == "greedy" else ()
         number = int(random.integers(12)) + 100 * (tenant == "modest")
         engine.submit(ask(number, tenant=tenant, retention_rules=rules)).result(10)
-        for tier, pool in engine.context.pools.items():
-            most[tier] = max(most[tier], engine.ask(partial(pool.held, "greedy")))
+        for (tier, pool), owner in product(engine.context.pools.items(), ("greedy", "modest")):
+            most[tier, owner] = max(most[tier, owner], engine.ask(partial(pool.held, owner)))
     settle(engine)
     reasons = {(event.tier, event.reason) for event in recorded.of(Evicted)}
 
-    assert most[Tier.GPU] <= 15
-    assert most[Tier.HOST] <= 12
-    assert most[Tier.NVME] <= 10
-    assert {(Tier.GPU, EvictReason.QUOTA), (Tier.HOST, EvictReason.QUOTA), (Tier.NVME, EvictReason.QUOTA)} & reasons
+    assert most[Tier.GPU, "greedy"] <= 15 < most[Tier.GPU, "modest"]
+    assert most[Tier.HOST, "greedy"] <= 12 < most[Tier.HOST, "modest"]
+    assert 0 < most[Tier.NVME, "greedy"] <= 10
+    assert 0 < most[Tier.NVME, "modest"] <= 10
+    assert {(Tier.GPU, EvictReason.QUOTA), (Tier.HOST, EvictReason.QUOTA), (Tier.NVME, EvictReason.QUOTA)} <= reasons
     assert () == fold(recorded.events).violations
 
 
