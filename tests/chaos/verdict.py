@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 import duckdb
 import msgspec
 from kvtrail_schema.arrow_schema import EVENT_SCHEMA, events_of
-from kvtrail_schema.events import AgentHeartbeat, AgentStarted, AgentStopped, ClockStepped, Event
+from kvtrail_schema.counters import RECORDER_COST
+from kvtrail_schema.events import AgentHeartbeat, AgentStarted, AgentStopped, ClockStepped, CounterSampled, Event
 from kvtrail_schema.kinds import EVENT_OF
 from kvtrail_schema.lifecycle import fold
 
@@ -59,6 +60,11 @@ def journal_of(path: Path) -> list[Event]:
     return [_LINES.decode(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
 
 
+def _is_of_the_agent(event: Event) -> bool:
+    """Whether an event is the recorder's own, which stands in no engine's journal."""
+    return isinstance(event, _OF_THE_AGENT) or (isinstance(event, CounterSampled) and event.text == RECORDER_COST)
+
+
 def check(stream: Stored, journal: list[Event]) -> int:
     """Hold a stream against its engine's own account; how many events were compared.
 
@@ -68,7 +74,7 @@ def check(stream: Stored, journal: list[Event]) -> int:
     twice = [seq for seq, count in Counter(event.seq for event in stream.events).items() if count > 1]
     stored = {event.seq: event for event in stream.events}
     last = journal[-1].seq if journal else 0
-    own = [event for event in stream.events if not isinstance(event, _OF_THE_AGENT)]
+    own = [event for event in stream.events if not _is_of_the_agent(event)]
     written = {event.seq for event in journal}
     unknown = [event.seq for event in own if event.seq <= last and event.seq not in written]
     missing = [event.seq for event in journal if event.seq not in stored and event.seq not in stream.dropped]
