@@ -1,6 +1,9 @@
 """Drills: each strikes where it says, from its beginning to its end, and tells of both."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -32,6 +35,7 @@ from kvtrail_schema.events import (
     PrefetchIssued,
     PrefetchWasted,
     PrefillChunk,
+    RequestAdmitted,
     RequestArrived,
     RequestWaiting,
     SwapInLoaded,
@@ -49,7 +53,7 @@ NVME = TierSettings(slots=400, workers=4, floor=FloorSettings(read_latency_ns=5 
 
 def drilled(data_dir: Path, recorded: CollectingEmitter, drill: Drill, **changes: object) -> RunResult:
     """Two seconds of twelve prompts that come back again and again, the drill in the second one."""
-    settings = tiny(data_dir, nvme=NVME, gpu=TierSettings(slots=80), guest_slots=64, **changes)
+    settings = tiny(data_dir, **{"nvme": NVME, "gpu": TierSettings(slots=80), "guest_slots": 64, **changes})
     arrivals = [Arrival(number * 20 * MS, ask(number % 12, 9 * 32, 1)) for number in range(100)]
     with Engine(settings, [recorded.as_emitter()]) as engine:
         return run_load(engine, arrivals, drill=ScheduledDrill(drill, 1000 * MS, 1900 * MS))
@@ -69,13 +73,27 @@ def typical_ms(rows: Sequence[SwapInLoaded], part: str) -> float:
 
 
 def test_a_drill_tells_its_beginning_and_its_end(data_dir: Path, recorded: CollectingEmitter) -> None:
-    """Both moments are told once, with name, tier and strength; the floor is back afterwards."""
+    """Both moments are told once, with name, tier and strength."""
     drilled(data_dir, recorded, SlowTier("nvme-slow", Tier.NVME, 60 * MS))
     injected, cleared = recorded.of(FaultInjected), recorded.of(FaultCleared)
 
     assert [(e.text, e.tier, e.value) for e in injected] == [("nvme-slow", Tier.NVME, 60.0 * MS)]
     assert [(e.text, e.tier) for e in cleared] == [("nvme-slow", Tier.NVME)]
     assert 700 * MS < cleared[0].t_ns - injected[0].t_ns < 3000 * MS
+
+
+def test_a_slow_tier_is_as_fast_as_before_once_it_is_over(data_dir: Path) -> None:
+    """While it lasts reads take longer, and nothing else of the floor is changed; afterwards all of it is back."""
+    drill = SlowTier("nvme-slow", Tier.NVME, 60 * MS)
+    with Engine(tiny(data_dir, nvme=NVME)) as engine:
+        before = engine.floor_of(Tier.NVME).settings
+        drill.begin(engine)
+        meanwhile = engine.floor_of(Tier.NVME).settings
+        drill.end(engine)
+        after = engine.floor_of(Tier.NVME).settings
+
+    assert (replace(NVME.floor, read_latency_ns=60 * MS), NVME.floor) == (meanwhile, after)
+    assert before == after
 
 
 def test_nvme_slow_lengthens_the_read_and_not_the_queue(data_dir: Path, recorded: CollectingEmitter) -> None:
@@ -107,16 +125,28 @@ def test_nvme_queue_needs_a_quota(data_dir: Path) -> None:
         run_load(engine, [], drill=ScheduledDrill(nvme_queue(), 0, 1))
 
 
+def waited_ns(recorded: CollectingEmitter, req: int) -> Counter[WaitReason]:
+    """How long a request waited for its first step, by reason."""
+    changes = [e for e in recorded.events if isinstance(e, RequestWaiting | RequestAdmitted) and e.req == req]
+    waited = Counter[WaitReason]()
+    for begun, ended in pairwise(changes):
+        if isinstance(begun, RequestWaiting):
+            waited[begun.reason] += ended.t_ns - begun.t_ns
+    return waited
+
+
 def test_long_prefill_makes_others_wait_for_budget(data_dir: Path, recorded: CollectingEmitter) -> None:
-    """The victims' longest waits are waits for budget."""
+    """Where there is room for all of them, the victims' longest waits are waits for budget."""
     step = StepSettings(budget_tokens=128, floor_prefill_token_ns=100_000)
-    result = drilled(data_dir, recorded, long_prefill(seed=1, prompt_tokens=64 * 32, every_s=0.5), step=step)
-    waits = {e.req: e.t_ns for e in recorded.of(RequestWaiting) if e.reason is WaitReason.BUDGET}
+    drill = long_prefill(seed=1, prompt_tokens=64 * 32, every_s=0.5)
+    result = drilled(data_dir, recorded, drill, step=step, gpu=TierSettings(slots=400))
     start_ns = recorded.of(FaultInjected)[0].t_ns
     worst = max((r for r in result.results if r.arrived_ns > start_ns), key=lambda r: r.ttft_ns or 0)
+    waited = waited_ns(recorded, worst.req)
 
     assert (worst.ttft_ns or 0) > 60 * MS
-    assert worst.req in waits
+    assert [WaitReason.BUDGET] == [reason for reason, _ in waited.most_common(1)]
+    assert waited[WaitReason.BUDGET] > (worst.ttft_ns or 0) / 2
 
 
 def within(recorded: CollectingEmitter, event: Event) -> bool:
