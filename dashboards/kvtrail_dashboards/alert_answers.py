@@ -68,6 +68,7 @@ class Alerts(msgspec.Struct, frozen=True):
     actions: tuple[ActionNow, ...] = ()
     audit: tuple[AuditRow, ...] = ()
     dead_letters: tuple[DeadLetter, ...] = ()
+    targets: tuple[str, ...] = ()
 
 
 class Released(msgspec.Struct, frozen=True):

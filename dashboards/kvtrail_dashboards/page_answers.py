@@ -251,11 +251,12 @@ class Deletion(msgspec.Struct, frozen=True):
 
 
 class Tenants(msgspec.Struct, frozen=True):
-    """The accounts of tenants, and deletions."""
+    """The accounts of tenants, deletions, and whether any block was looked for."""
 
     tenants: tuple[TenantAccount, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     device: str | None = None
+    has_lookups: bool = False
 
 
 class PrefetchFigures(msgspec.Struct, frozen=True):
@@ -342,6 +343,7 @@ class RecorderStream(msgspec.Struct, frozen=True):
     clock_error_ns: int = 0
     beat_wall_ns: int | None = None
     recorder_share: float | None = None
+    has_cost_samples: bool = False
 
 
 class Recorder(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from kvtrail_collector.settings import Settings as CollectorSettings
 from kvtrail_collector.store import MEMORY
 from kvtrail_collector.testing import running_collector
-from kvtrail_dashboards.alert_answers import AlertNow, Alerts, RuleNow
+from kvtrail_dashboards.alert_answers import ActionNow, AlertNow, Alerts, RuleNow
 from kvtrail_dashboards.client import CollectorClient
 from kvtrail_dashboards.compute.alerts import action_lines, alert_tiles, rule_lines
 from kvtrail_dashboards.compute.now import Mood
@@ -95,6 +96,34 @@ def test_a_rule_that_knows_nothing_is_not_green() -> None:
     assert (Mood.GOOD, "none, of 1 rules") == (known.mood, known.detail)
     assert (Mood.PLAIN, "none, of 2 rules, of which 1 have no figure") == (unknown.mood, unknown.detail)
     assert ["quiet", "no figure"] == [line.state for line in rule_lines(Alerts(0, (blind, quiet)), "engine")]
+
+
+@pytest.mark.parametrize(
+    ("alerts", "moods", "webhooks"),
+    [
+        (Alerts(0), [Mood.PLAIN] * 3, "no target is named"),
+        (Alerts(0, targets=("agent",)), [Mood.PLAIN, Mood.PLAIN, Mood.GOOD], "of the last hundred"),
+        (Alerts(0, actions=(ActionNow("engine", "recompute", 1, "shown"),)), [Mood.PLAIN, Mood.GOOD, Mood.PLAIN], None),
+    ],
+    ids=["nothing", "a target", "an action"],
+)
+def test_of_nothing_that_none_is_bad_is_not_green(alerts: Alerts, moods: list[Mood], webhooks: str | None) -> None:
+    """No rule, no action in force, nobody to tell: there is nothing that was looked at and is well."""
+    tiles = alert_tiles(alerts, "engine")
+
+    assert moods == [tile.mood for tile in tiles]
+    assert webhooks in {None, tiles[2].detail}
+
+
+def test_actions_have_room(guarded: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser makes a column as wide as its first ten rows need, and cut what `disable_tier(remote)` disables below them."""
+    monkeypatch.setenv(COLLECTOR_URL, guarded)
+    forget()
+    rules, audit = (json.loads(table.proto.columns) for table in app_of(Place.ALERTS).run().dataframe)
+
+    assert rules["action"]["width"] >= 7 * len("limit_long_context(131072)")
+    assert audit["subject"]["width"] >= 7 * len("limit_long_context(131072)")
+    assert audit["rule"]["width"] >= 7 * len("restore-slower-than-recompute")
 
 
 def rule(measure: str, raise_at: float, clear_at: float, *alerts: AlertNow) -> RuleNow:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 from rich.table import Table
 
-from kvtrail_cli.bench.dashboard_shapes import DashboardBench
+from kvtrail_cli.bench.dashboard_shapes import PAGE_BUDGET_S, DashboardBench
 from kvtrail_cli.options import Json
 from kvtrail_cli.output import OUT, print_json, progress
 
@@ -36,7 +36,9 @@ def command(
 
 def _view(found: DashboardBench) -> Table:
     """The figures for people."""
-    table = Table("page", "P50", "P95", title=f"pages over {found.events:,} events, opened {found.loads} times each")
+    title = f"pages over {found.events:,} events, opened {found.loads} times each"
+    table = Table("page", "P50", "P95", f"within {PAGE_BUDGET_S:g} s", title=title)
     for page in found.pages:
-        table.add_row(page.page, f"{page.p50_s:.2f} s", f"{page.p95_s:.2f} s")
+        within = "yes" if page.within_budget else "no"
+        table.add_row(page.page, f"{page.p50_s:.2f} s", f"{page.p95_s:.2f} s", within)
     return table

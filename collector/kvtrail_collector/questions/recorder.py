@@ -28,16 +28,20 @@ FROM (
 JOIN (SELECT stream_id, wall_ns - monotonic_ns AS offset_ns FROM stream_marks) USING (stream_id)
 WHERE grown IS NOT NULL GROUP BY engine, rank, start_ns ORDER BY engine, rank, start_ns
 """  # noqa: S608  # constants of ours
-# The counter only grows while a process lives: what it grew by, of the time in which it did.
+# The counter only grows while a process lives: what it grew by, of the time in which it did. Of all time, so that a stretch
+# without samples is told from a recorder that has none.
 _STREAMS: Final = f"""
 WITH costs AS (
-    SELECT stream_id, (max("value") - min("value")) / nullif(max(t_ns) - min(t_ns), 0) AS cost_share
-    FROM events WHERE kind = {Kind.COUNTER_SAMPLED.value} AND "text" = '{RECORDER_COST}'
-        AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns GROUP BY stream_id
+    SELECT stream_id, (max("value") FILTER (is_asked) - min("value") FILTER (is_asked))
+        / nullif(max(t_ns) FILTER (is_asked) - min(t_ns) FILTER (is_asked), 0) AS cost_share
+    FROM (
+        SELECT stream_id, t_ns, "value", t_ns >= $start_ns AND t_ns < $end_ns AS is_asked
+        FROM events WHERE kind = {Kind.COUNTER_SAMPLED.value} AND "text" = '{RECORDER_COST}' AND {IN_STREAMS}
+    ) GROUP BY stream_id
 )
 SELECT engine, epoch, rank, produced, state, heard_wall_ns, wall_ns, heard_wall_ns - wall_ns, error_ns,
     (SELECT max(t_ns) FROM events WHERE events.stream_id = stream_marks.stream_id AND kind = {Kind.AGENT_HEARTBEAT.value})
-        + wall_ns - monotonic_ns, cost_share
+        + wall_ns - monotonic_ns, cost_share, costs.stream_id IS NOT NULL
 FROM stream_marks JOIN streams USING (stream_id) LEFT JOIN costs USING (stream_id)
 WHERE stream_id IN (SELECT unnest($all_streams::INTEGER[])) ORDER BY heard_wall_ns DESC, engine, rank LIMIT 200
 """  # noqa: S608  # constants of ours
@@ -59,7 +63,7 @@ class RecorderStream(msgspec.Struct, frozen=True):
 
     `clock_error_ns` bounds what is not known of its clock; `beat_wall_ns` is the newest heartbeat of the recorder in the
     engine's process, None where there was none. `recorder_share` is what recording took of the engine's time in the scope,
-    None where the recorder cannot tell.
+    None without two samples there; `has_cost_samples` tells whether its recorder ever told it.
     """
 
     engine: str
@@ -73,6 +77,7 @@ class RecorderStream(msgspec.Struct, frozen=True):
     clock_error_ns: int
     beat_wall_ns: int | None
     recorder_share: float | None = None
+    has_cost_samples: bool = False
 
 
 class Recorder(msgspec.Struct, frozen=True):

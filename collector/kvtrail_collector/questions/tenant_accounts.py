@@ -45,6 +45,9 @@ SELECT tenant, kind, reason, count(*)
 FROM (SELECT kind, reason, coalesce(found.ns, requests.ns) AS ns FROM found LEFT JOIN requests USING (stream_id, req))
 LEFT JOIN tenants USING (ns) GROUP BY ALL
 """  # noqa: S608  # constants of ours
+_LOOKUPS: Final = f"""
+SELECT 1 FROM events WHERE kind IN ({Kind.PREFIX_HIT.value}, {Kind.PREFIX_MISS.value}) AND {IN_STREAMS} AND {_BETWEEN} LIMIT 1
+"""  # noqa: S608  # constants of ours
 _HOLDINGS: Final = f"""
 WITH {_TENANTS}, newest AS (
     SELECT stream_id, tier, ns, arg_max(used_bytes, t_ns) AS used, arg_max(capacity_bytes, t_ns) AS quota FROM events
@@ -81,12 +84,22 @@ class TenantAccount(msgspec.Struct, frozen=True):
 
 
 class Tenants(msgspec.Struct, frozen=True):
-    """The accounts of tenants, the one with most requests first, and the newest deletions."""
+    """The accounts of tenants, the one with most requests first, and the newest deletions.
+
+    `has_lookups` says whether any block was looked for: where none was, no miss says nothing of borders.
+    """
 
     tenants: list[TenantAccount]
     deletions: list[Deletion]
     device: str | None = None
+    has_lookups: bool = False
     schema: int = 1
+
+
+def has_lookups(cursor: duckdb.DuckDBPyConnection, chosen: Chosen) -> bool:
+    """Whether any block was looked for. One pass over the events of two kinds, which ends at the first."""
+    values = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
+    return bool(cursor.execute(_LOOKUPS, values).fetchall())
 
 
 TenantOf = dict[int, str | None]

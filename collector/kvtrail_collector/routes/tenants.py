@@ -9,7 +9,7 @@ from kvtrail_collector.context import Context
 from kvtrail_collector.questions.deletions import deletions
 from kvtrail_collector.questions.prefetch_flow import prefetch_flow
 from kvtrail_collector.questions.scope import choose, namespaces_of
-from kvtrail_collector.questions.tenant_accounts import Tenants, tenant_accounts
+from kvtrail_collector.questions.tenant_accounts import Tenants, has_lookups, tenant_accounts
 from kvtrail_collector.replies import reply
 from kvtrail_collector.routes.asked import AskedScope, Points
 from kvtrail_collector.security import Scope as Access
@@ -27,7 +27,8 @@ def tenant_routes(context: Context) -> APIRouter:
             chosen = choose(cursor, scope)
             tenant_of = {one.ns: one.tenant for one in namespaces_of(cursor, chosen.streams)}
             accounts, deleted = tenant_accounts(cursor, chosen, tenant_of), deletions(cursor, chosen)
-        return reply(Tenants(accounts, deleted, device))
+            looked_up = has_lookups(cursor, chosen)
+        return reply(Tenants(accounts, deleted, device, looked_up))
 
     @router.get("/v1/prefetch/flow")
     def flow(scope: AskedScope, points: Points = 150) -> Response:

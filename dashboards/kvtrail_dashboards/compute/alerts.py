@@ -65,16 +65,14 @@ class DeadLine:
 def alert_tiles(alerts: Alerts, engine: str) -> tuple[Tile, ...]:
     """What fires, what is in force, what was not delivered."""
     rules = rule_lines(alerts, engine)
-    firing = [line.rule for line in rules if line.state in _FIRING]
-    blind = sum(line.state == BLIND for line in rules)
     actions = action_lines(alerts, engine)
     stalled = sum(line.is_stalled for line in actions)
     dead = len(dead_lines(alerts, engine))
     told = f"{stalled} without effect" if stalled else "each shown by events, or just asked for"
     return (
-        Tile("Alerts that fire", f"{len(firing)}", _firing_told(firing, len(rules), blind), _firing_mood(firing, blind)),
-        Tile("Actions in force", f"{len(actions)}", told if actions else "none", _mood(is_good=not stalled)),
-        Tile("Webhooks given up", f"{dead}", "of the last hundred", _mood(is_good=not dead)),
+        _firing_tile(rules),
+        Tile("Actions in force", f"{len(actions)}", told if actions else "none", _mood(len(actions), bad=stalled)),
+        Tile("Webhooks given up", f"{dead}", _webhooks_told(alerts, dead), _mood(len(alerts.targets), bad=dead)),
     )
 
 
@@ -119,16 +117,19 @@ def _state(phase: str, figure: float | None) -> str:
     return BLIND if figure is None and phase == "quiet" else phase
 
 
-def _firing_told(firing: list[str], rules: int, blind: int) -> str:
-    """What fires, of how many, and how many have nothing to judge by."""
+def _firing_tile(rules: tuple[RuleLine, ...]) -> Tile:
+    """What fires, of how many, and how many have nothing to judge by; good only where each has a figure, and none fires."""
+    firing = [line.rule for line in rules if line.state in _FIRING]
+    blind = sum(line.state == BLIND for line in rules)
     named = ", ".join(dict.fromkeys(firing)) or "none"
     unknown = f", of which {blind:,} have no figure" if blind else ""
-    return f"{named}, of {rules:,} rules{unknown}"
+    mood = Mood.PLAIN if blind and not firing else _mood(len(rules), bad=len(firing))
+    return Tile("Alerts that fire", f"{len(firing)}", f"{named}, of {len(rules):,} rules{unknown}", mood)
 
 
-def _firing_mood(firing: list[str], blind: int) -> Mood:
-    """Good only where every rule has a figure, and none fires."""
-    return Mood.BAD if firing else Mood.PLAIN if blind else Mood.GOOD
+def _webhooks_told(alerts: Alerts, dead: int) -> str:
+    """Of how many, or that there is nobody to tell."""
+    return "of the last hundred" if alerts.targets or dead else "no target is named"
 
 
 def _told(measure: str, value: float | None) -> str:
@@ -144,6 +145,6 @@ def _action(one: ActionNow, now_wall_ns: int) -> ActionLine:
     return ActionLine(one.action, sentence, one.effect == "stalled")
 
 
-def _mood(*, is_good: bool) -> Mood:
-    """How a tile looks."""
-    return Mood.GOOD if is_good else Mood.BAD
+def _mood(count: int, *, bad: int) -> Mood:
+    """How a tile looks of which so many are bad; of nothing that none is bad is no good news."""
+    return Mood.BAD if bad else Mood.GOOD if count else Mood.PLAIN

@@ -8,7 +8,7 @@ from typing import Final
 
 from kvtrail_dashboards.answers import Loss, Window
 from kvtrail_dashboards.asked import Asked
-from kvtrail_dashboards.compute.books import books_of, of_engine
+from kvtrail_dashboards.compute.books import Books, books_of, of_engine
 from kvtrail_dashboards.compute.breaks import with_breaks
 from kvtrail_dashboards.compute.figures import duration, percent
 from kvtrail_dashboards.compute.latency import Band, LatencyPoint, LatencyView, break_at
@@ -90,10 +90,19 @@ def coverage_tile(loss: Loss, engine: str) -> Tile:
     expired = f"; {books.expired:,} older ones expired" if books.expired else ""
     if books.unaccounted:
         return Tile("Events stored", share, f"{books.unaccounted:,} unaccounted for{expired}", Mood.BAD)
-    if not books.produced:
-        return Tile("Events stored", share, "nothing was produced")
+    if books.kept_share is None:
+        return Tile("Events stored", share, _none_to_store(books))
     told = f"{books.dropped:,} dropped, accounted for" if books.dropped else "nothing lost"
     return Tile("Events stored", share, f"{told}{expired}", Mood.FAIR if books.dropped else Mood.GOOD)
+
+
+def _none_to_store(books: Books) -> str:
+    """Why there is nothing of which a share could be stored."""
+    if not books.produced:
+        return "nothing was produced"
+    expired = f"all {books.expired:,} that were stored expired" if books.expired else ""
+    on_the_way = f"{books.in_flight:,} are on the way" if books.in_flight else ""
+    return "; ".join(part for part in (expired, on_the_way) if part)
 
 
 def latency_views(latency: Latency, engine: EngineRow, spike: Window | None) -> tuple[LatencyView, LatencyView]:

@@ -58,10 +58,9 @@ class GapLine:
 def recorder_tiles(recorder: Recorder, loss: Loss, engine: str) -> tuple[Tile, ...]:
     """Is the record whole, and is it fresh."""
     books = books_of(of_engine(loss, engine))
-    lost = books.unaccounted
     delays = [stream.delay_ns for stream in recorder.streams]
     return (
-        Tile("Balance", "unbalanced" if lost else "balanced", _balance(books), Mood.BAD if lost else Mood.GOOD),
+        _balance_tile(books),
         coverage_tile(loss, engine),
         rate_tile(recorder),
         Tile("On the way", duration(max(delays) / 1e6) if delays else "not known", "the newest batch, by both wall clocks"),
@@ -71,16 +70,31 @@ def recorder_tiles(recorder: Recorder, loss: Loss, engine: str) -> tuple[Tile, .
 
 
 def overhead_tile(recorder: Recorder, loss: Loss, engine: str) -> Tile:
-    """What recording takes of the engine's time, the most of any rank that runs, and what a full ring dropped."""
-    shares = [one.recorder_share for one in newest_of_ranks(recorder) if one.recorder_share is not None]
+    """What recording took of the engine's time, the most of any rank, and what a full ring dropped in all time."""
+    shares = _shares(recorder)
     drops = (drop for stream in of_engine(loss, engine) for drop in stream.dropped)
     dropped = sum(drop.count for drop in drops if drop.stage == _RING)
-    ring = f"{dropped:,} events met a full ring and were dropped" if dropped else "no event met a full ring"
+    ring = f"in all time {f'{dropped:,} events' if dropped else 'no event'} met a full ring"
     if not shares:
-        told = f"the recorder does not tell what it takes; {ring}"
-        return Tile("Recording takes", "not known", told, Mood.FAIR if dropped else Mood.PLAIN)
+        return Tile("Recording takes", "not known", f"{_no_share(recorder)}; {ring}", Mood.FAIR if dropped else Mood.PLAIN)
     mood = Mood.FAIR if dropped or max(shares) > _DEAR else Mood.GOOD
     return Tile("Recording takes", percent(max(shares)), f"of the engine's time; {ring}", mood)
+
+
+def _shares(recorder: Recorder) -> tuple[float, ...]:
+    """Of each rank, what its newest process took of those that told it in this stretch of time: a later one knows nothing."""
+    newest: dict[tuple[str, int], float] = {}
+    for stream in sorted(recorder.streams, key=lambda one: one.heard_wall_ns):
+        if stream.recorder_share is not None:
+            newest[stream.engine, stream.rank] = stream.recorder_share
+    return tuple(newest.values())
+
+
+def _no_share(recorder: Recorder) -> str:
+    """Why nobody told what recording takes: at another time somebody did, or nobody ever."""
+    if any(stream.has_cost_samples for stream in recorder.streams):
+        return "no two samples in this stretch of time"
+    return "the recorder does not tell what it takes"
 
 
 def stream_lines(recorder: Recorder, loss: Loss) -> tuple[StreamLine, ...]:
@@ -124,6 +138,15 @@ def gap_lines(loss: Loss, engine: str) -> tuple[GapLine, ...]:
     return tuple(sorted(lines, key=lambda line: -line.events)[:_MOST_GAPS])
 
 
+def _balance_tile(books: Books) -> Tile:
+    """Whether all that was produced is accounted for; of nothing that is no news."""
+    if books.unaccounted:
+        return Tile("Balance", "unbalanced", _balance(books), Mood.BAD)
+    if not books.produced:
+        return Tile("Balance", "not known", "nothing was produced")
+    return Tile("Balance", "balanced", _balance(books), Mood.GOOD)
+
+
 def _balance(books: Books) -> str:
     """The books in one line."""
     expired = f" + {books.expired:,} expired" if books.expired else ""
@@ -142,7 +165,9 @@ def _state(stream: RecorderStream, *, is_newest: bool) -> str:
 
 def _freshness(recorder: Recorder) -> Tile:
     """When a stream was last heard; a stream that runs and is silent is odd."""
-    newest = max((stream.heard_wall_ns for stream in recorder.streams), default=None)
+    if not recorder.streams:
+        return Tile("Last heard", age(None, recorder.now_wall_ns), "there is no stream")
+    newest = max(stream.heard_wall_ns for stream in recorder.streams)
     silent = silent_streams(recorder)
     told = silent_told(len(silent)) if silent else "no stream that runs is silent"
     return Tile("Last heard", age(newest, recorder.now_wall_ns), told, Mood.BAD if silent else Mood.GOOD)

@@ -51,12 +51,7 @@ def tenant_tiles(tenants: Tenants) -> tuple[Tile, ...]:
     refused = sum(one.refused_by_quota + one.evicted_by_quota for one in tenants.tenants)
     return (
         Tile("Tenants", f"{len(tenants.tenants):,}", f"{sum(one.requests for one in tenants.tenants):,} requests"),
-        Tile(
-            "Kept from foreign blocks",
-            f"{foreign:,}",
-            "lookups that met a block of others, and missed; each is isolation at work",
-            Mood.FAIR if foreign else Mood.GOOD,
-        ),
+        _foreign_tile(foreign, has_lookups=tenants.has_lookups),
         Tile("Kept from old versions", f"{stale:,}", "lookups that met a block of another model version, and missed"),
         Tile(
             "Held back by quotas", f"{refused:,}", "requests refused, and copies evicted", Mood.FAIR if refused else Mood.PLAIN
@@ -78,6 +73,15 @@ def tenant_lines(tenants: Tenants, names: Names) -> tuple[TenantLine, ...]:
 def deletion_lines(tenants: Tenants) -> tuple[DeletionLine, ...]:
     """Deletions, the newest first."""
     return tuple(_deletion(one) for one in tenants.deletions)
+
+
+def _foreign_tile(foreign: int, *, has_lookups: bool) -> Tile:
+    """How often a border held; where nobody looked for a block, nothing is known of borders."""
+    label = "Kept from foreign blocks"
+    if not foreign and not has_lookups:
+        return Tile(label, "not known", "no block was looked for in this stretch of time")
+    told = "lookups that met a block of others, and missed; each is isolation at work"
+    return Tile(label, f"{foreign:,}", told, Mood.FAIR if foreign else Mood.GOOD)
 
 
 def _deletions_tile(tenants: Tenants) -> Tile:

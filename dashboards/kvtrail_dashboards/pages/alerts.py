@@ -12,12 +12,19 @@ from kvtrail_dashboards.sections.tables import Column, show_table
 from kvtrail_dashboards.sections.text import plain
 from kvtrail_dashboards.sections.tiles import tiles_section
 
+_ACTION_PX = 190
+"""Room for `limit_long_context(131072)`."""
+_RULE_PX = 210
+"""Room for `restore-slower-than-recompute`."""
 _RULE_COLUMNS = (
     *(Column("rule", "rule"), Column("tier", "tier"), Column("state", "state"), Column("figure", "figure")),
     *(Column("raise_at", "fires at"), Column("clear_at", "ends at"), Column("severity", "severity")),
-    *(Column("action", "action"), Column("meaning", "what the figure is")),
+    *(Column("action", "action", width_px=_ACTION_PX), Column("meaning", "what the figure is")),
 )
-_AUDIT_COLUMNS = tuple(Column(name, name) for name in ("when", "what", "subject", "rule", "detail"))
+_AUDIT_COLUMNS = (
+    *(Column("when", "when"), Column("what", "what"), Column("subject", "subject", width_px=_ACTION_PX)),
+    *(Column("rule", "rule", width_px=_RULE_PX), Column("detail", "detail")),
+)
 _DEAD_COLUMNS = (
     Column("when", "when"),
     Column("target", "target"),

@@ -13,11 +13,15 @@ MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field, its title, and how it is told: as `%.1f`, `bytes` (in MiB), `share`, or `moment` (UTC); none for text."""
+    """A field, its title, and how it is told: as `%.1f`, `bytes` (in MiB), `share`, or `moment` (UTC); none for text.
+
+    A browser makes a column as wide as its first ten rows need: where a longer text may stand below, `width_px` makes room.
+    """
 
     field: str
     title: str
     form: str | None = None
+    width_px: int | None = None
 
 
 def show_table(lines: Sequence[Any], columns: Sequence[Column]) -> None:
@@ -37,7 +41,7 @@ def show_pairs(pairs: Sequence[tuple[str, str]], name: str) -> None:
 def _config(column: Column) -> ColumnConfig:
     """How a column is told."""
     if column.form is None:
-        return st.column_config.TextColumn(column.title)
+        return st.column_config.TextColumn(column.title, width=column.width_px)
     if column.form == "share":
         return st.column_config.ProgressColumn(column.title, min_value=0, max_value=1, format="percent")
     if column.form == "moment":

@@ -116,9 +116,11 @@ def _sampled() -> Iterator[Event]:
 
 
 @contextmanager
-def story_told(settings: Settings | None = None, more: Sequence[Event] = ()) -> Iterator[httpx.Client]:
-    """A client of a collector that holds the story."""
-    told = [*story(), *more]
+def story_told(
+    settings: Settings | None = None, more: Sequence[Event] = (), without: tuple[type[Event], ...] = ()
+) -> Iterator[httpx.Client]:
+    """A client of a collector that holds the story, but for events of some types."""
+    told = [event for event in (*story(), *more) if not isinstance(event, without)]
     with running_collector(settings) as running, httpx.Client(base_url=running.url, timeout=60, trust_env=False) as client:
         body = encode_batch(header([event.seq for event in told], engine="e1"), table_of(told))
         client.post("/v1/events", content=body, headers={"content-type": CONTENT_TYPE}).raise_for_status()

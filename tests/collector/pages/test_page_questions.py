@@ -131,11 +131,29 @@ def test_the_recorder_tells_its_rate_from_its_heartbeats(client: httpx.Client) -
 
 
 def test_the_recorder_tells_what_it_takes_of_the_engines_time(client: httpx.Client) -> None:
-    """Five milliseconds in a second, as its engine sampled it; where there is no second sample, nothing is claimed."""
+    """Five milliseconds in a second, as its engine sampled it; where there is no second sample, nothing is claimed, but that
+    it does sample.
+    """
     whole, end = asked(client, "/v1/recorder"), asked(client, "/v1/recorder", start_ns=6 * SECOND)
 
     assert whole["streams"][0]["recorder_share"] == pytest.approx(0.005)
     assert end["streams"][0]["recorder_share"] is None
+    assert end["streams"][0]["has_cost_samples"]
+
+
+def test_a_recorder_without_samples_is_told_from_a_stretch_without_any() -> None:
+    """The writer in Python never samples what it takes, at no time."""
+    with story_told(without=(e.CounterSampled,)) as client:
+        stream = asked(client, "/v1/recorder")["streams"][0]
+
+    assert (None, False) == (stream["recorder_share"], stream["has_cost_samples"])
+
+
+def test_tenants_say_whether_any_block_was_looked_for(client: httpx.Client) -> None:
+    """In the second of the only lookup, and not after it: no miss says nothing of borders then."""
+    whole, end = asked(client, "/v1/tenants"), asked(client, "/v1/tenants", start_ns=4 * SECOND)
+
+    assert (True, False) == (whole["has_lookups"], end["has_lookups"])
 
 
 def test_an_event_has_its_cause_and_what_it_caused(client: httpx.Client) -> None:

@@ -7,11 +7,11 @@ from kvtrail_dashboards.asked import Asked, window_of
 from kvtrail_dashboards.compute.findings import Stretch, nothing_found, rule_lines, spike_lines, stretch_of
 from kvtrail_dashboards.compute.narrowed import not_narrowed, of_all
 from kvtrail_dashboards.compute.notices import Level
-from kvtrail_dashboards.compute.now import Objective, latency_views, tiles
+from kvtrail_dashboards.compute.now import Mood, Objective, latency_views, tiles
 from kvtrail_dashboards.compute.tenants import tenant_tiles
 from kvtrail_dashboards.compute.wall import WallTime
 from kvtrail_dashboards.link import View
-from kvtrail_dashboards.page_answers import Deletion, EngineRow, Latency, Missing, Tenants, Verdicts
+from kvtrail_dashboards.page_answers import Deletion, EngineRow, Latency, Missing, TenantAccount, Tenants, Verdicts
 from kvtrail_dashboards.places import Place
 
 from tests.dashboards import answers
@@ -132,6 +132,23 @@ def test_what_is_not_narrowed_is_named() -> None:
     assert "" == not_narrowed(Place.NOW, view)
     assert "The link names a tenant: this page is of all tenants." == not_narrowed(Place.RECORDER, view)
     assert "" == not_narrowed(Place.SPIKE, View())
+
+
+@pytest.mark.parametrize(
+    ("tenants", "value", "mood"),
+    [
+        (Tenants(), "not known", Mood.PLAIN),
+        (Tenants((TenantAccount("aa", 3),)), "not known", Mood.PLAIN),
+        (Tenants((TenantAccount("aa", 3),), has_lookups=True), "0", Mood.GOOD),
+        (Tenants((TenantAccount("aa", 3, foreign_misses=2),), has_lookups=True), "2", Mood.FAIR),
+    ],
+    ids=["nobody", "no lookup", "no miss", "misses"],
+)
+def test_borders_that_nobody_came_to_are_not_green(tenants: Tenants, value: str, mood: Mood) -> None:
+    """That no lookup met a block of others says something only where there were lookups."""
+    tile = tenant_tiles(tenants)[1]
+
+    assert ("Kept from foreign blocks", value, mood) == (tile.label, tile.value, tile.mood)
 
 
 @pytest.mark.parametrize(("count", "told"), [(99, "99"), (100, "100 or more")])

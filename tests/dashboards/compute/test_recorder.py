@@ -1,5 +1,6 @@
 """The record for people: what all ranks produce, where nobody was heard, who is silent, and what expired."""
 
+import msgspec
 import pytest
 from kvtrail_dashboards.answers import DropCount, Loss, StreamLoss
 from kvtrail_dashboards.compute.notices import notices_of_losses
@@ -115,11 +116,11 @@ def test_what_was_lost_before_all_that_is_stored_lowers_no_share() -> None:
 @pytest.mark.parametrize(
     ("shares", "dropped", "value", "told", "mood"),
     [
-        ((0.002, 0.004), 0, "0.4 %", "of the engine's time; no event met a full ring", Mood.GOOD),
-        ((0.0003,), 0, "under 0.1 %", "of the engine's time; no event met a full ring", Mood.GOOD),
-        ((0.002, 0.02), 0, "2 %", "of the engine's time; no event met a full ring", Mood.FAIR),
-        ((0.002,), 9, "0.2 %", "of the engine's time; 9 events met a full ring and were dropped", Mood.FAIR),
-        ((None,), 0, "not known", "the recorder does not tell what it takes; no event met a full ring", Mood.PLAIN),
+        ((0.002, 0.004), 0, "0.4 %", "of the engine's time; in all time no event met a full ring", Mood.GOOD),
+        ((0.0003,), 0, "under 0.1 %", "of the engine's time; in all time no event met a full ring", Mood.GOOD),
+        ((0.002, 0.02), 0, "2 %", "of the engine's time; in all time no event met a full ring", Mood.FAIR),
+        ((0.002,), 9, "0.2 %", "of the engine's time; in all time 9 events met a full ring", Mood.FAIR),
+        ((None,), 0, "not known", "the recorder does not tell what it takes; in all time no event met a full ring", Mood.PLAIN),
     ],
 )
 def test_what_recording_takes_is_told(
@@ -134,3 +135,51 @@ def test_what_recording_takes_is_told(
     tile = overhead_tile(Recorder(NOW, 1_000, streams), loss, "e")
 
     assert (value, told, mood) == (tile.value, tile.detail, tile.mood)
+
+
+def of_rank_0(epoch: int, heard_s_ago: int, share: float | None, *, has_samples: bool = True, state: int = 0) -> RecorderStream:
+    """A process of rank 0, and what it told in this stretch of time."""
+    return msgspec.structs.replace(stream(epoch, heard_s_ago, state), recorder_share=share, has_cost_samples=has_samples)
+
+
+@pytest.mark.parametrize(
+    ("streams", "value", "told"),
+    [
+        ((of_rank_0(2, 0, None), of_rank_0(1, 3_600, 0.004)), "0.4 %", "of the engine's time"),
+        ((of_rank_0(2, 0, 0.002), of_rank_0(1, 3_600, 0.02)), "0.2 %", "of the engine's time"),
+        ((of_rank_0(2, 0, None), of_rank_0(1, 3_600, None)), "not known", "no two samples in this stretch of time"),
+        ((of_rank_0(2, 0, None, has_samples=False),), "not known", "the recorder does not tell what it takes"),
+    ],
+    ids=["before a restart", "over a restart", "without samples", "without a count"],
+)
+def test_what_recording_took_is_of_the_process_of_then(streams: tuple[RecorderStream, ...], value: str, told: str) -> None:
+    """A link to last night tells what the process of then took, though another runs by now; and why where nobody does."""
+    tile = overhead_tile(Recorder(NOW, 1_000, streams), Loss(balanced=True), "e")
+
+    assert (value, told) == (tile.value, tile.detail.split(";")[0])
+
+
+def test_of_a_rank_that_is_not_there_nothing_is_green() -> None:
+    """Nothing is balanced, stored or fresh where nothing was produced."""
+    tiles = recorder_tiles(Recorder(NOW, 1_000), Loss(balanced=True), "e")
+
+    assert {Mood.PLAIN} == {tile.mood for tile in tiles}
+    assert ("not known", "never") == (tiles[0].value, tiles[4].value)
+
+
+@pytest.mark.parametrize(
+    ("book", "told"),
+    [
+        (
+            StreamLoss("e", 1, 0, 700, 0, dropped=(DropCount("collector", "retention", 700),)),
+            "all 700 that were stored expired",
+        ),
+        (StreamLoss("e", 1, 0, 30, 0, in_flight=30), "30 are on the way"),
+        (StreamLoss("e", 1, 0, 0, 0), "nothing was produced"),
+    ],
+)
+def test_no_loss_of_nothing_is_not_green(book: StreamLoss, told: str) -> None:
+    """Where nothing is left of which a share could be stored, that nothing of it is lost is no good news."""
+    tile = coverage_tile(Loss(balanced=True, streams=(book,)), "e")
+
+    assert ("not known", told, Mood.PLAIN) == (tile.value, tile.detail, tile.mood)
