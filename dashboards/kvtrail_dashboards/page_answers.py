@@ -257,6 +257,7 @@ class Tenants(msgspec.Struct, frozen=True):
     deletions: tuple[Deletion, ...] = ()
     device: str | None = None
     has_lookups: bool = False
+    tenants_left_out: int = 0
 
 
 class PrefetchFigures(msgspec.Struct, frozen=True):
@@ -317,6 +318,7 @@ class PrefetchFlow(msgspec.Struct, frozen=True):
     not_issued: tuple[NotIssued, ...] = ()
     series: tuple[PrefetchBucket, ...] = ()
     device: str | None = None
+    losses_left_out: int = 0
 
 
 class RecorderBucket(msgspec.Struct, frozen=True):
@@ -354,6 +356,7 @@ class Recorder(msgspec.Struct, frozen=True):
     streams: tuple[RecorderStream, ...] = ()
     series: tuple[RecorderBucket, ...] = ()
     device: str | None = None
+    streams_left_out: int = 0
 
 
 class Linked(msgspec.Struct, frozen=True):

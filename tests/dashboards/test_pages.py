@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.dashboards.answers import BIG_ID, Json, attribution, engines, loss, no_spike, spikes, stream, verdict, window
 from tests.dashboards.open_app import OpenPlace, app_of, link_of, said
-from tests.dashboards.page_answers import latency, page_answers, prefetches, recorder, tiers
+from tests.dashboards.page_answers import latency, page_answers, prefetches, recorder, tenants, tiers
 
 EVENT = f"engine-a/{BIG_ID}/0/3"
 
@@ -292,12 +292,26 @@ def test_prefetch_that_is_off_is_no_empty_chart(open_place: OpenPlace) -> None:
     assert "Nothing was fetched ahead" in said(open_place(Place.PREFETCH, page_answers(**{"prefetch/flow": none}))[0])
 
 
+@pytest.mark.parametrize(
+    ("place", "path", "answer", "told"),
+    [
+        (Place.TENANTS, "tenants", tenants() | {"tenants_left_out": 3}, "3 more tenants are not listed"),
+        (Place.PREFETCH, "prefetch/flow", prefetches() | {"losses_left_out": 4}, "4 more rows are not listed"),
+        (Place.RECORDER, "recorder", recorder() | {"streams_left_out": 5}, "5 more streams are not listed"),
+    ],
+)
+def test_a_list_that_was_cut_says_so(open_place: OpenPlace, place: Place, path: str, answer: Json, told: str) -> None:
+    """What is not in a table is not taken for what is not there."""
+    assert told in said(open_place(place, page_answers(**{path: answer}))[0])
+
+
 def test_tenants_stand_under_their_names_with_what_they_hold(open_place: OpenPlace) -> None:
     """The operator's map names them; one without a declaration is said to be so."""
     page, _ = open_place(Place.TENANTS, page_answers())
     table = page.dataframe[0].value
 
     assert list(table["name"]) == ["Search", "not named"]
+    assert "not listed" not in said(page)
     assert list(table["holds"]) == ["host 512 bytes of 1.0 KiB"] * 2
     assert "3 on nvme" in str(page.dataframe[1].value.to_dict())
     assert "2023-11-14 22:13:20" == str(page.dataframe[1].value["at"][0])[:19]

@@ -18,6 +18,7 @@ _KINDS: Final = (
     f"{Kind.PREFETCH_ISSUED.value}, {Kind.PREFETCH_COMPLETED.value}, {Kind.PREFETCH_READY.value}, {_ENDS}, "
     f"{Kind.PREFETCH_DEADLINE_MISSED.value}"
 )
+MOST_LOSSES: Final = 200
 # One row for each block of each prefetch, from all that was said about it; its rows, or its first request, say whose it is.
 _BLOCKS: Final = f"""
 WITH told AS (
@@ -45,7 +46,7 @@ _FIGURES: Final = f"""
 _TOTAL: Final = f"{_BLOCKS} SELECT {_FIGURES} FROM blocks"  # noqa: S608  # constants of ours
 _REASONS: Final = f"""
 {_BLOCKS} SELECT ended, reason, src, ns, count(*), coalesce(sum("bytes"), 0)::UBIGINT FROM blocks
-WHERE ended IS NOT NULL AND ended <> {Kind.PREFETCH_USED.value} GROUP BY ALL ORDER BY count(*) DESC LIMIT 200
+WHERE ended IS NOT NULL AND ended <> {Kind.PREFETCH_USED.value} GROUP BY ALL ORDER BY count(*) DESC
 """  # noqa: S608  # constants of ours
 _SERIES: Final = f"""
 {_BLOCKS} SELECT issued_ns - issued_ns % $bucket_ns AS start_ns, start_ns + max(wall_ns - monotonic_ns), {_FIGURES}
@@ -127,7 +128,7 @@ class NotIssued(msgspec.Struct, frozen=True):
 
 
 class PrefetchFlow(msgspec.Struct, frozen=True):
-    """Prefetches in all, over time, and where they were in vain."""
+    """Prefetches in all, over time, and where they were in vain; `losses_left_out` is how many more rows of these there are."""
 
     bucket_ms: int
     total: PrefetchFigures
@@ -137,6 +138,7 @@ class PrefetchFlow(msgspec.Struct, frozen=True):
     series: list[PrefetchBucket]
     device: str | None = None
     schema: int = 1
+    losses_left_out: int = 0
 
 
 def prefetch_flow(
@@ -151,14 +153,16 @@ def prefetch_flow(
     assert total is not None, "an aggregate always has a row"
     assert times is not None, "as above"
     series = cursor.execute(_SERIES, {**values, "bucket_ns": width_ns}).fetchall()
+    reasons = cursor.execute(_REASONS, values).fetchall()
     return PrefetchFlow(
         bucket_ms=width_ns // 1_000_000,
         total=PrefetchFigures(*total),
         times=PrefetchTimes(*times),
-        losses=[_loss(row, tenant_of) for row in cursor.execute(_REASONS, values).fetchall()],
+        losses=[_loss(row, tenant_of) for row in reasons[:MOST_LOSSES]],
         not_issued=[NotIssued(reason_name(row[0]), row[1]) for row in cursor.execute(_NOT_ISSUED, between).fetchall()],
         series=[PrefetchBucket(row[0], row[1], PrefetchFigures(*row[2:])) for row in series],
         device=device,
+        losses_left_out=max(len(reasons) - MOST_LOSSES, 0),
     )
 
 

@@ -12,6 +12,7 @@ from kvtrail_schema.kinds import Kind
 from kvtrail_collector.questions.buckets import bucket_ns
 from kvtrail_collector.questions.scope import IN_STREAMS, Chosen
 
+MOST_STREAMS: Final = 200
 _BEATS: Final = f"""
 FROM events WHERE kind = {Kind.AGENT_HEARTBEAT.value} AND produced IS NOT NULL
     AND {IN_STREAMS} AND t_ns >= $start_ns AND t_ns < $end_ns
@@ -43,7 +44,7 @@ SELECT engine, epoch, rank, produced, state, heard_wall_ns, wall_ns, heard_wall_
     (SELECT max(t_ns) FROM events WHERE events.stream_id = stream_marks.stream_id AND kind = {Kind.AGENT_HEARTBEAT.value})
         + wall_ns - monotonic_ns, cost_share, costs.stream_id IS NOT NULL
 FROM stream_marks JOIN streams USING (stream_id) LEFT JOIN costs USING (stream_id)
-WHERE stream_id IN (SELECT unnest($all_streams::INTEGER[])) ORDER BY heard_wall_ns DESC, engine, rank LIMIT 200
+WHERE stream_id IN (SELECT unnest($all_streams::INTEGER[])) ORDER BY heard_wall_ns DESC, engine, rank LIMIT {MOST_STREAMS}
 """  # noqa: S608  # constants of ours
 
 
@@ -81,7 +82,10 @@ class RecorderStream(msgspec.Struct, frozen=True):
 
 
 class Recorder(msgspec.Struct, frozen=True):
-    """All streams now and over time; `now_wall_ns` is the collector's clock, from which ages are told."""
+    """All streams now and over time; `now_wall_ns` is the collector's clock, from which ages are told.
+
+    `streams_left_out` is how many more there are than are listed.
+    """
 
     now_wall_ns: int
     bucket_ms: int
@@ -89,19 +93,22 @@ class Recorder(msgspec.Struct, frozen=True):
     series: list[RecorderBucket]
     device: str | None = None
     schema: int = 1
+    streams_left_out: int = 0
 
 
 def recorder(cursor: duckdb.DuckDBPyConnection, chosen: Chosen, points: int, now_wall_ns: int, device: str | None) -> Recorder:
-    """The streams of a scope, the one last heard of first, at most 200. Passes over heartbeats and counters alone."""
+    """The streams of a scope, the one last heard of first, at most `MOST_STREAMS`. Passes over few kinds alone."""
     values = {"streams": chosen.streams, "start_ns": chosen.start_ns, "end_ns": chosen.end_ns}
     extent = cursor.execute(_EXTENT, values).fetchone()
     width_ns = bucket_ns(extent, points)
     series = cursor.execute(_SERIES, {**values, "bucket_ns": width_ns}).fetchall()
-    found = cursor.execute(_STREAMS, {**values, "all_streams": [*chosen.streams, *chosen.left_out]}).fetchall()
+    known = [*chosen.streams, *chosen.left_out]
+    found = cursor.execute(_STREAMS, {**values, "all_streams": known}).fetchall()
     return Recorder(
         now_wall_ns=now_wall_ns,
         bucket_ms=width_ns // 1_000_000,
         streams=[RecorderStream(*row) for row in found],
         series=[RecorderBucket(*row) for row in series],
         device=device,
+        streams_left_out=len(known) - len(found),
     )

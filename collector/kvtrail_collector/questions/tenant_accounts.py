@@ -24,8 +24,7 @@ WITH {_TENANTS} SELECT tenant, count(*), count(*) - count(first_token_ns),
     count(*) FILTER (end_kind = {Kind.REQUEST_REJECTED.value}), coalesce(sum(prompt_tokens), 0)::UBIGINT,
     quantile_cont((first_token_ns - arrived_ns) / 1e6, [0.5, 0.95, 0.99])
 FROM requests LEFT JOIN tenants USING (ns)
-WHERE {IN_STREAMS} AND arrived_ns >= $start_ns AND arrived_ns < $end_ns GROUP BY tenant
-ORDER BY count(*) DESC, tenant LIMIT {MOST_TENANTS}
+WHERE {IN_STREAMS} AND arrived_ns >= $start_ns AND arrived_ns < $end_ns GROUP BY tenant ORDER BY count(*) DESC, tenant
 """  # noqa: S608  # constants of ours
 _COUNTED: Final = {
     "refused_by_quota": (Kind.REQUEST_REJECTED, Reason.TENANT_QUOTA),
@@ -87,6 +86,7 @@ class Tenants(msgspec.Struct, frozen=True):
     """The accounts of tenants, the one with most requests first, and the newest deletions.
 
     `has_lookups` says whether any block was looked for: where none was, no miss says nothing of borders.
+    `tenants_left_out` is how many more there are: listed are those that have most requests, or hold most.
     """
 
     tenants: list[TenantAccount]
@@ -94,6 +94,7 @@ class Tenants(msgspec.Struct, frozen=True):
     device: str | None = None
     has_lookups: bool = False
     schema: int = 1
+    tenants_left_out: int = 0
 
 
 def has_lookups(cursor: duckdb.DuckDBPyConnection, chosen: Chosen) -> bool:
@@ -107,7 +108,7 @@ TenantOf = dict[int, str | None]
 
 
 def tenant_accounts(cursor: duckdb.DuckDBPyConnection, chosen: Chosen, tenant_of: TenantOf) -> list[TenantAccount]:
-    """The accounts of the tenants with most requests, at most `MOST_TENANTS`. Two passes over events, one over requests."""
+    """The accounts of all tenants that asked for, held or met anything. Two passes over events, one over requests."""
     values = {
         "streams": chosen.streams,
         "start_ns": chosen.start_ns,
@@ -119,7 +120,24 @@ def tenant_accounts(cursor: duckdb.DuckDBPyConnection, chosen: Chosen, tenant_of
     holdings: dict[str | None, list[Holding]] = {}
     for tenant, tier, used, quota in cursor.execute(_HOLDINGS, values).fetchall():
         holdings.setdefault(tenant, []).append(Holding(tier_name(tier), used, quota))
-    return [_account(row, counts, holdings.get(row[0], [])) for row in cursor.execute(_REQUESTS, values).fetchall()]
+    rows = {row[0]: row for row in cursor.execute(_REQUESTS, values).fetchall()}
+    asked = [_account(row, counts, holdings.get(row[0], [])) for row in rows.values()]
+    others = {tenant for tenant, _, _ in counts}.union(holdings) - rows.keys()
+    quiet = [_account((tenant, 0, 0, 0, 0, None), counts, holdings.get(tenant, [])) for tenant in others]
+    return [*asked, *sorted(quiet, key=lambda one: (-_held(one), one.tenant or ""))]
+
+
+def listed(accounts: list[TenantAccount], most: int = MOST_TENANTS) -> list[TenantAccount]:
+    """So many of the accounts, in their order: by turns the next one with most requests, and the next one that holds most."""
+    by_requests = sorted(range(len(accounts)), key=lambda place: -accounts[place].requests)
+    by_held = sorted(range(len(accounts)), key=lambda place: -_held(accounts[place]))
+    turns = dict.fromkeys(place for pair in zip(by_requests, by_held, strict=True) for place in pair)
+    return [accounts[place] for place in sorted(list(turns)[:most])]
+
+
+def _held(account: TenantAccount) -> int:
+    """What a tenant holds of all tiers."""
+    return sum(one.used_bytes or 0 for one in account.holdings)
 
 
 def _account(

@@ -9,7 +9,7 @@ from kvtrail_collector.context import Context
 from kvtrail_collector.questions.deletions import deletions
 from kvtrail_collector.questions.prefetch_flow import prefetch_flow
 from kvtrail_collector.questions.scope import choose, namespaces_of
-from kvtrail_collector.questions.tenant_accounts import Tenants, has_lookups, tenant_accounts
+from kvtrail_collector.questions.tenant_accounts import Tenants, has_lookups, listed, tenant_accounts
 from kvtrail_collector.replies import reply
 from kvtrail_collector.routes.asked import AskedScope, Points
 from kvtrail_collector.security import Scope as Access
@@ -28,7 +28,8 @@ def tenant_routes(context: Context) -> APIRouter:
             tenant_of = {one.ns: one.tenant for one in namespaces_of(cursor, chosen.streams)}
             accounts, deleted = tenant_accounts(cursor, chosen, tenant_of), deletions(cursor, chosen)
             looked_up = has_lookups(cursor, chosen)
-        return reply(Tenants(accounts, deleted, device, looked_up))
+        shown = listed(accounts)
+        return reply(Tenants(shown, deleted, device, looked_up, tenants_left_out=len(accounts) - len(shown)))
 
     @router.get("/v1/prefetch/flow")
     def flow(scope: AskedScope, points: Points = 150) -> Response:

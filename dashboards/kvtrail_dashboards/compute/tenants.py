@@ -50,7 +50,11 @@ def tenant_tiles(tenants: Tenants) -> tuple[Tile, ...]:
     stale = sum(one.version_misses for one in tenants.tenants)
     refused = sum(one.refused_by_quota + one.evicted_by_quota for one in tenants.tenants)
     return (
-        Tile("Tenants", f"{len(tenants.tenants):,}", f"{sum(one.requests for one in tenants.tenants):,} requests"),
+        Tile(
+            "Tenants",
+            f"{len(tenants.tenants) + tenants.tenants_left_out:,}",
+            f"{sum(one.requests for one in tenants.tenants):,} requests",
+        ),
         _foreign_tile(foreign, has_lookups=tenants.has_lookups),
         Tile("Kept from old versions", f"{stale:,}", "lookups that met a block of another model version, and missed"),
         Tile(

@@ -13,7 +13,7 @@ from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.frame import Frame, framed
 from kvtrail_dashboards.sections.narrowed import whole_caption
 from kvtrail_dashboards.sections.notice import show_notice
-from kvtrail_dashboards.sections.tables import Column, show_table
+from kvtrail_dashboards.sections.tables import Column, cut_caption, show_table
 from kvtrail_dashboards.sections.tiles import tiles_section
 
 _COLOURS: Final = {"used": "#009E73", "wasted": "#D55E00", "cancelled": "#CC79A7", "open": "#999999"}
@@ -67,6 +67,7 @@ def _losses(frame: Frame, flow: PrefetchFlow) -> None:
         Column("share", "share of all issued", "share"),
     )
     show_table(lines, columns)
+    cut_caption(flow.losses_left_out, "rows", "those of most blocks")
 
 
 def _not_issued(frame: Frame, flow: PrefetchFlow) -> None:

@@ -13,7 +13,7 @@ from kvtrail_dashboards.fetch_pages import fetch_recorder
 from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.frame import Frame, framed
 from kvtrail_dashboards.sections.notice import show_notice
-from kvtrail_dashboards.sections.tables import Column, show_table
+from kvtrail_dashboards.sections.tables import Column, cut_caption, show_table
 from kvtrail_dashboards.sections.tiles import tiles_section
 
 
@@ -50,6 +50,7 @@ def _draw(frame: Frame) -> None:
         Column("delay_ms", "on the way, ms", "%.1f"),
     )
     show_table(stream_lines(recorder, loss), columns)
+    cut_caption(recorder.streams_left_out, "streams", "those last heard of")
     _holes(loss, frame.engine.engine)
 
 

@@ -12,7 +12,7 @@ from kvtrail_dashboards.places import Place
 from kvtrail_dashboards.sections.frame import Frame, framed
 from kvtrail_dashboards.sections.nav import link_to
 from kvtrail_dashboards.sections.notice import show_notice
-from kvtrail_dashboards.sections.tables import Column, show_table
+from kvtrail_dashboards.sections.tables import Column, cut_caption, show_table
 from kvtrail_dashboards.sections.text import plain
 from kvtrail_dashboards.sections.tiles import tiles_section
 
@@ -28,7 +28,7 @@ def _draw(frame: Frame) -> None:
     """Borders first, then who is behind them."""
     tenants = fetch_tenants(frame.asked)
     tiles_section(tenant_tiles(tenants))
-    empty = nothing_in_range("No request arrived", arrived=bool(tenants.tenants))
+    empty = nothing_in_range("No request arrived, and no tenant holds anything", arrived=bool(tenants.tenants))
     if empty is not None:
         show_notice(empty)
     else:
@@ -53,6 +53,7 @@ def _table(frame: Frame, tenants: Tenants) -> None:
         Column("stale", "old versions", "%d"),
     )
     show_table(tenant_lines(tenants, frame.names), columns)
+    cut_caption(tenants.tenants_left_out, "tenants", "those with most requests, and those that hold most")
     if not frame.names:
         st.caption("Events hold hashes alone. Name them in the file of the collector's setting `names_file`.")
 

@@ -32,6 +32,12 @@ def show_table(lines: Sequence[Any], columns: Sequence[Column]) -> None:
     st.dataframe(frame, hide_index=True, width="stretch", height="content", column_config=config)
 
 
+def cut_caption(left_out: int, what: str, listed: str) -> None:
+    """Below a table that a collector cut: how many rows are not in it, and which ones are; nothing below a whole one."""
+    if left_out:
+        st.caption(f"{left_out:,} more {what} are not listed: these are {listed}.")
+
+
 def show_pairs(pairs: Sequence[tuple[str, str]], name: str) -> None:
     """Names and what they are."""
     frame = pd.DataFrame(pairs, columns=[name, "value"])
