@@ -1,5 +1,6 @@
 """The page *Spike* as its logic: what is said in each state, and how choices become links. A fake collector answers."""
 
+import re
 from datetime import timedelta
 from functools import partial
 
@@ -251,11 +252,14 @@ def test_refresh_asks_anew(open_page: Open) -> None:
 
 
 def test_names_from_events_are_text(open_page: Open) -> None:
-    """Whoever names a request or tenant cannot write on the page of who reads it."""
-    hostile = "![x](http://evil.example/x.png) <script>"
-    given = answers.attribution(verdicts=[answers.verdict(tenant=hostile, action=hostile)])
-    why = answers.why() | {"request": hostile, "chain": [{"event": None, "text": hostile}]}
-    page, _ = open_page({**all_answers(attribution=given), "/v1/requests/": why}, request="r-0")
+    """Whoever names a request or tenant cannot write on the page of who reads it: what they wrote is shown, as text."""
+    places = ("tenant", "action", "name", "chain")
+    tenant, action, name, chain = (f"![{place}](http://evil.example/x.png) <script>{place}" for place in places)
+    given = answers.attribution(verdicts=[answers.verdict(tenant=tenant, action=action)])
+    why = answers.why() | {"request": name, "chain": [{"event": None, "text": chain}]}
+    page, _ = open_page({**all_answers(attribution=given), "/v1/requests/": why}, request=PICKED)
+    shown = "\n".join(texts(page, "markdown", "subheader", "caption"))
 
-    shown = texts(page, "markdown", "subheader", "caption")
-    assert not [text for text in shown if "![" in text.replace(r"\!\[", "")]
+    assert not page.exception
+    assert [] == [place for place in places if rf"\!\[{place}\]\(http" not in shown or rf"\<script\>{place}" not in shown]
+    assert [] == re.findall(r"(?<!\\)(?:!\[|<script)", shown)
