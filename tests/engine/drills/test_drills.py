@@ -166,13 +166,24 @@ def test_a_flood_of_prefetches_is_read_and_wasted(data_dir: Path, recorded: Coll
 
 
 def test_a_flood_of_writes_is_written(data_dir: Path, recorded: CollectingEmitter) -> None:
-    """The neighbour's blocks go to nvme again and again, and others wait behind them."""
-    drilled(data_dir, recorded, write_back_flood(seed=1, burst_ops=64, every_s=0.1))
+    """The neighbour's blocks go to nvme again and again, and others' reads wait behind them."""
+    nvme = replace(NVME, floor=replace(NVME.floor, write_latency_ns=5 * MS))
+    drilled(data_dir, recorded, write_back_flood(seed=1, burst_ops=64, every_s=0.1), nvme=nvme)
     guests = {e.req for e in recorded.of(RequestArrived) if e.text == "bulk-neighbour-0"}
+    before, behind = (typical_ms(reads(recorded, is_within=is_within), "queue_ns") for is_within in (False, True))
     written = [e for e in recorded.of(SwapOutWritten) if e.req in guests and within(recorded, e)]
 
     assert len(written) >= 64
     assert {(e.src, e.dst) for e in written} == {(Tier.HOST, Tier.NVME)}
+    assert behind > before + 20
+
+
+def share_of_nvme(recorded: CollectingEmitter, *, is_within: bool) -> float:
+    """Of the blocks that were loaded to the gpu, within the fault or before it: how many came from nvme."""
+    start_ns = recorded.of(FaultInjected)[0].t_ns
+    loads = [e for e in recorded.of(SwapInLoaded) if e.dst is Tier.GPU]
+    chosen = [e for e in loads if (within(recorded, e) if is_within else e.t_ns < start_ns)]
+    return sum(e.src is Tier.NVME for e in chosen) / max(len(chosen), 1)
 
 
 def test_pressure_on_host_moves_reads_to_nvme_and_goes_away(data_dir: Path, recorded: CollectingEmitter) -> None:
@@ -187,7 +198,7 @@ def test_pressure_on_host_moves_reads_to_nvme_and_goes_away(data_dir: Path, reco
 
     assert pool.slots == pool.free + pool.evictable
     assert fold(recorded.events).violations == ()
-    assert [e for e in recorded.of(SwapInLoaded) if e.src is Tier.NVME and within(recorded, e)]
+    assert share_of_nvme(recorded, is_within=True) > share_of_nvme(recorded, is_within=False) + 0.2
 
 
 def test_thrash_computes_again_what_was_evicted(data_dir: Path, recorded: CollectingEmitter) -> None:
