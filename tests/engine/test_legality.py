@@ -16,7 +16,15 @@ from kvtrail_engine.run import run_load
 from kvtrail_engine.settings import StepSettings
 from kvtrail_engine.testing import CollectingEmitter
 from kvtrail_schema.enums import Tier
-from kvtrail_schema.events import AttentionRead, SwapInLoaded, SwapInQueued, SwapOutQueued, SwapOutWritten
+from kvtrail_schema.events import (
+    AttentionRead,
+    FaultInjected,
+    RequestArrived,
+    SwapInLoaded,
+    SwapInQueued,
+    SwapOutQueued,
+    SwapOutWritten,
+)
 from kvtrail_schema.lifecycle import CopyState, fold
 
 from tests.engine.engines import ask, tiny
@@ -78,5 +86,9 @@ def test_a_flood_is_legal_too(data_dir: Path, recorded: CollectingEmitter, make:
     arrivals = [Arrival(number * 10_000_000, ask(number % 9, 9 * 32, 1)) for number in range(60)]
     with Engine(tiny(data_dir, guest_slots=32), [recorded.as_emitter()]) as engine:
         run_load(engine, arrivals, drill=drill)
+    (guest,) = (event.req for event in recorded.of(RequestArrived) if event.text == "bulk-neighbour-0")
+    begun_ns = recorded.of(FaultInjected)[0].t_ns
+    ops: list[SwapInLoaded | SwapOutWritten] = [*recorded.of(SwapInLoaded), *recorded.of(SwapOutWritten)]
 
+    assert len([event for event in ops if event.req == guest and event.t_ns > begun_ns]) > 32
     assert fold(recorded.events).violations == ()
