@@ -21,6 +21,8 @@ class Kept:
 
     def __init__(self) -> None:
         self.in_force: list[str] = []
+        self.asked: list[str] = []
+        """Every action that it was asked to take, done or not."""
         self.is_stuck = False
         self.is_late = False
         """Does what it is asked, too late for whoever asked."""
@@ -29,6 +31,7 @@ class Kept:
 
     def apply(self, action: Action) -> None:
         """Remember it."""
+        self.asked.append(str(action))
         if self.is_stuck:
             raise TimeoutError
         if action.tier == "remote":

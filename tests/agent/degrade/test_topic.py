@@ -108,8 +108,9 @@ def test_an_engine_that_did_not_come_to_it_is_asked_again(scene: Scene) -> None:
     scene.controls.is_stuck = True
     scene.put(order("recompute", CLOCK, version=1), "msg_1")
     scene.put(order("stop_prefetch", CLOCK, version=2), "msg_2")
-    time.sleep(1.0)
+    until(lambda: len(scene.controls.asked) >= 2)
     assert [] == scene.controls.in_force
+    assert {"recompute"} == set(scene.controls.asked)
     scene.controls.is_stuck = False
     until(lambda: scene.controls.in_force == ["recompute", "stop_prefetch"])
 
