@@ -1,6 +1,7 @@
 """What a person does with a page: click, wait, draw, refresh; and what the page costs meanwhile."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -96,3 +97,19 @@ def heap_mb(page: Page) -> float:
     found = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
     session.detach()
     return float(found["JSHeapUsedSize"]) / (1 << 20)
+
+
+def agreed(pages: list[Page]) -> list[str]:
+    """What each page says, once all say the same: charts are drawn after the script has ended, each in its own time."""
+    for _ in range(SHOWN_MS // 500):
+        texts = [told(page) for page in pages]
+        if len(set(texts)) == 1:
+            break
+        pages[0].wait_for_timeout(500)
+    return texts
+
+
+def told(page: Page) -> str:
+    """All that a page says, but for how long ago the engine was heard of."""
+    text = page.get_by_test_id("stMain").inner_text(timeout=SHOWN_MS)
+    return re.sub(r"last heard of [^\n]*", "", text)

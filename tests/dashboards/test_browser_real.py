@@ -24,6 +24,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.dashboards.browser import Seen, Served, serving_collector, serving_dashboard
 from tests.dashboards.hands import (
     SHOWN_MS,
+    agreed,
     click,
     click_first_row,
     exemplar,
@@ -32,6 +33,7 @@ from tests.dashboards.hands import (
     rest,
     rss_mb,
     sweep,
+    told,
 )
 
 pytestmark = [
@@ -187,19 +189,3 @@ def opened(browser: Browser, link: str) -> Page:
     page.wait_for_timeout(2_000)
     rest(page)
     return page
-
-
-def agreed(pages: list[Page]) -> list[str]:
-    """What each page says, once all say the same: charts are drawn after the script has ended, each in its own time."""
-    for _ in range(SHOWN_MS // 500):
-        texts = [told(page) for page in pages]
-        if len(set(texts)) == 1:
-            break
-        pages[0].wait_for_timeout(500)
-    return texts
-
-
-def told(page: Page) -> str:
-    """All that a page says, but for how long ago the engine was heard of."""
-    text = page.get_by_test_id("stMain").inner_text(timeout=SHOWN_MS)
-    return re.sub(r"last heard of [^\n]*", "", text)
