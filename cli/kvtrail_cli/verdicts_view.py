@@ -44,11 +44,11 @@ def _headline(found: Verdicts) -> str:
 
 def _count(verdicts: int, *, is_slower: bool) -> str:
     """How many verdicts, and whether requests were slower besides; nothing is wrong only where neither is."""
-    spike = "requests were slower for a while, and it is not known why" if is_slower else "nothing is wrong"
+    spike = "requests were slower for a while, and it is not known why," if is_slower else "nothing is wrong"
     if not verdicts:
         return spike
     counted = f"{verdicts} verdict{'s' if verdicts > 1 else ''}"
-    return f"{counted}; {spike}," if is_slower else counted
+    return f"{counted}; {spike}" if is_slower else counted
 
 
 def _verdict(verdict: Verdict) -> Text:

@@ -70,7 +70,7 @@ def test_a_spike_that_nobody_can_explain_is_not_all_well(tmp_path: Path) -> None
     done = run(str(recorded(tmp_path / "run", held)))
 
     assert 3 == done.returncode, done.stderr
-    assert done.stdout.startswith("Requests were slower for a while, and it is not known why in ")
+    assert done.stdout.startswith("Requests were slower for a while, and it is not known why, in ")
     assert "no verdict on the spike: " in done.stdout
     assert "note: nvme was still filling" in done.stdout
 
