@@ -107,7 +107,8 @@ def test_verdicts_come_with_what_they_stand_on(client: httpx.Client) -> None:
     """`/v1/verdicts` has the diagnosis with its coverage, and names the kinds that never came."""
     answer = client.get("/v1/verdicts").json()
 
-    assert {"coverage", "window", "other_spikes", "verdicts", "missing", "device", "schema"} == answer.keys()
+    told = {"coverage", "window", "other_spikes", "verdicts", "missing", "unexplained", "notes", "device", "schema"}
+    assert told == answer.keys()
     assert (answer["coverage"], answer["verdicts"][0]["code"]) == (1.0, "TIER_SLOW")
     assert "copy_waited" in [one["kind"] for one in answer["missing"]]
 
