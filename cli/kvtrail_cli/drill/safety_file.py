@@ -18,7 +18,8 @@ from kvtrail_collector.steps.decode import decode
 from kvtrail_collector.store import MEMORY, Store
 from kvtrail_schema.arrow_schema import UnknownEvent, events_of
 from kvtrail_schema.clock import Clock
-from kvtrail_schema.events import Event
+from kvtrail_schema.counters import RECORDER_COST
+from kvtrail_schema.events import CounterSampled, Event
 from kvtrail_schema.header import DEFAULT_LIMITS
 from kvtrail_schema.identity import Stream
 from kvtrail_schema.lifecycle import fold
@@ -51,12 +52,17 @@ class OwnFile(NamedTuple):
 
     def kinds(self) -> Counter[str]:
         """How many of each kind the engine told; what the recorder says of itself is left out."""
-        told = Counter(str(event.__struct_config__.tag) for event in self.events)
+        told = Counter(str(event.__struct_config__.tag) for event in self.events if not _is_own_cost(event))
         return Counter({kind: count for kind, count in told.items() if not kind.startswith(_OWN_KINDS)})
 
     def broken(self, shows: Collection[str]) -> list[str]:
         """Promises that were broken by the file's word, beside those that a drill is about; and those that it does not say."""
         return sorted((self.codes & INVARIANTS) - set(shows)) + sorted(f"no {code}" for code in set(shows) - self.codes)
+
+
+def _is_own_cost(event: Event) -> bool:
+    """Whether an event is what the recorder says of its own cost."""
+    return isinstance(event, CounterSampled) and event.text == RECORDER_COST
 
 
 class Recording:
