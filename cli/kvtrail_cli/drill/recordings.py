@@ -9,11 +9,9 @@ from typing import Final
 
 import msgspec
 import pyarrow as pa
-from kvtrail_agent.transports.file import read_segments
 from kvtrail_collector.questions.rows import event_rows, streams
-from kvtrail_collector.steps.decode import decode
-from kvtrail_collector.store import MEMORY, Store
-from kvtrail_schema.header import DEFAULT_LIMITS
+
+from kvtrail_cli.recording_folder import stored_recording
 
 _TRUTH: Final = "truth.json"
 _EVENTS: Final = "events"
@@ -52,9 +50,5 @@ def truth_of(folder: Path) -> StoredTruth | None:
 
 def table_of(folder: Path) -> pa.Table:
     """The events of a recording, through a store in memory, as every question gets them. A second or two."""
-    with Store.open(MEMORY) as store:
-        done = [store.submit(decode(frame, 0, DEFAULT_LIMITS)) for frame in read_segments(folder / _EVENTS)]
-        for future in done:
-            future.result()
-        with store.read() as cursor:
-            return event_rows(cursor, streams(cursor))
+    with stored_recording(folder / _EVENTS) as store, store.read() as cursor:
+        return event_rows(cursor, streams(cursor))

@@ -57,9 +57,10 @@ def _leaving_a_second(case: Case, window: Window, tier: Tier) -> float:
     A copy that lies below already leaves without being written, so what is written alone would not show that room was taken.
     """
     lasted_s = max(window.end_ns - window.start_ns, 1) / 1e9
-    recording, whole = case.recording, (case.reference.start_ns, case.window.end_ns)
+    recording, both = case.recording, (case.reference, case.window)
+    whole = min(one.start_ns for one in both), max(one.end_ns for one in both)
     for above in [other for other in reversed(Tier) if other < tier]:
-        if recording.evicted((min(whole), max(whole)), above):
+        if recording.evicted(whole, above):
             return recording.evicted((window.start_ns, window.end_ns), above) / lasted_s
     ops = recording.ops
     written = case.ops_queued_in(window, tier) & (ops.load == 0) & (ops.dst == tier)

@@ -1,13 +1,15 @@
 """What tells causes apart that look alike in a ledger: whose lookups, whose prefetches, whose work stood before a tier."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 from kvtrail_collector.attribution import attribute
-from kvtrail_collector.attribution_shapes import Attribution, Outcome
+from kvtrail_collector.attribution_shapes import Attribution, Outcome, Window
+from kvtrail_collector.detectors.hits_by_tier import _leaving_a_second
 from kvtrail_schema.enums import Tier
 from kvtrail_schema.events import (
     CopyWaited,
@@ -312,6 +314,16 @@ def test_stray_blocks_are_no_tier_that_fills() -> None:
         loads.leave(at_ns)
 
     assert "HIT_RATE_MISLEADS" == first_code(loads.events)
+
+
+def test_what_leaves_is_seen_on_whichever_side_the_reference_lies() -> None:
+    """Evictions in window and reference count also where the reference comes after, and nothing is evicted between them."""
+    gone = [*range(10, 20), *range(40, 60)]
+    recording = SimpleNamespace(evicted=lambda span, _tier: sum(span[0] <= t_ns < span[1] for t_ns in gone))
+    window, after = Window(10, 20, 100, 1.0), Window(40, 60, 100, 1.0)
+    case: Any = SimpleNamespace(recording=recording, window=window, reference=after)
+
+    assert 10 / 10e-9 == pytest.approx(_leaving_a_second(case, window, Tier.NVME))
 
 
 def shared() -> list[Event]:
